@@ -1,0 +1,407 @@
+"""Every knob of a run: frozen, nested by owner, checked where it is declared. Never imports torch.
+
+Class defaults are the paper's (GTR-Turbo, Table 7) where the paper has a value; `docs/paper.md` has
+a row for each field that decides a result.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from gtr_turbo.errors import ConfigError, nearest_hint
+
+RuleValue = bool | int | float | str | list[int] | list[str] | None
+
+
+class Section(BaseModel):
+    """Base of the configuration's parts: frozen, unknown keys refused, field texts are help."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+class TaskConfig(Section):
+    """What is played."""
+
+    name: str = "points24"
+    """Registered task."""
+    rules: dict[str, RuleValue] = Field(default_factory=dict)
+    """Rule switches of the task in training; missing ones take the task's defaults."""
+    evaluation_rules: dict[str, RuleValue] = Field(default_factory=dict)
+    """What is changed in `rules` for evaluation, e.g. no early truncation."""
+
+
+class ModelConfig(Section):
+    """Which model acts, and how it is loaded."""
+
+    path: str = "Qwen/Qwen2.5-VL-7B-Instruct"
+    """Local model directory, or `tiny:qwen2_5_vl` / `tiny:qwen3_vl` to make one in the run."""
+    finetuning: Literal["lora", "full"] = "lora"
+    """Train adapters or every weight."""
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Storage and compute type of the model; log-probabilities are always summed in float32."""
+    device: str = "auto"
+    """`cpu`, `cuda`, `cuda:1`, … or `auto`: the GPU if there is one."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    """Attention kernel."""
+    gradient_checkpointing: bool = False
+    """Trade compute for memory in the update."""
+
+
+class LoraConfig(Section):
+    """Low-rank adapters (paper, Table 7)."""
+
+    rank: int = Field(128, ge=1)
+    """Rank r."""
+    alpha: float = Field(256, gt=0)
+    """Scaling is alpha / rank."""
+    dropout: float = Field(0.05, ge=0, lt=1)
+    """Dropout on the adapter's input; acts only where `ppo.dropout` switches it on, and in SFT."""
+    targets: tuple[Literal["language_model", "vision_tower", "merger"], ...] = (
+        "language_model",
+        "vision_tower",
+        "merger",
+    )
+    """Parts whose linear layers get adapters."""
+
+
+class CriticConfig(Section):
+    """The value head on the last prompt token."""
+
+    trunk: Literal["frozen", "own_adapter", "shared"] = "frozen"
+    """Where its gradient stops: before the policy's trunk, in an adapter of its own, or nowhere."""
+    hidden_sizes: tuple[int, ...] = (1024, 512)
+    """Widths of the head's hidden layers."""
+    warmup_updates: int = Field(1, ge=0)
+    """Updates in which only the critic learns."""
+    learning_rate: float | None = Field(None, gt=0)
+    """Own learning rate; None takes `ppo.learning_rate`."""
+
+
+class SftConfig(Section):
+    """The supervised start on expert traces. `num_steps` 0 skips it."""
+
+    num_steps: int = Field(0, ge=0)
+    """Optimiser steps."""
+    batch_size: int = Field(64, ge=1)
+    """Turns per step."""
+    num_episodes: int = Field(2000, ge=1)
+    """Expert episodes that are dealt for it."""
+    learning_rate: float = Field(2e-5, gt=0)
+    """Peak of a one-cycle schedule."""
+    mistake_rate: float = Field(0.0, ge=0, le=1)
+    """Share of episodes whose trace is wrong but consistent with itself."""
+
+
+class RolloutConfig(Section):
+    """How turns are collected."""
+
+    num_environments: int = Field(8, ge=1)
+    """Environments that are played side by side in one batch."""
+    turns_per_update: int = Field(1024, ge=1)
+    """Turns per update, over all environments."""
+    temperature: float = Field(0.2, gt=0)
+    """Sampling temperature; log-probabilities are scored at the same one."""
+    max_new_tokens: int = Field(256, ge=1)
+    """Token limit of a reply."""
+
+    @model_validator(mode="after")
+    def _whole_rounds(self) -> Self:
+        if self.turns_per_update % self.num_environments:
+            raise ConfigError(
+                f"`rollout.turns_per_update` must be a multiple of `rollout.num_environments`, got"
+                f" {self.turns_per_update} and {self.num_environments}.",
+                hint="each environment plays the same number of turns per update.",
+            )
+        return self
+
+
+Place = Literal["reward", "advantage", "return"]
+
+
+class FormatConfig(Section):
+    """The reward for a reply's form."""
+
+    valid: float = 3.0
+    """Bonus of a well-formed reply."""
+    invalid: float = -2.0
+    """Bonus of a malformed one."""
+    into: Place = "advantage"
+    """Where it is added: before GAE, to the advantage alone, or to advantage and value target."""
+
+
+class GuidanceConfig(Section):
+    """What the teacher adds."""
+
+    kind: Literal["none", "kl"] = "kl"
+    """`none` is plain PPO (RL4VLM); `kl` is GTR-Turbo (KL)."""
+    teacher: Literal["merged", "static"] = "merged"
+    """Merged past checkpoints, or the frozen start of the run."""
+    estimator: Literal["k1", "clip", "abs", "k3", "forward"] = "clip"
+    """Per-token estimate of the reverse KL divergence (paper, Eq. 7)."""
+    tokens: Literal["thought", "reply"] = "thought"
+    """Tokens that are compared."""
+    into: Place = "advantage"
+    """Where the penalty is subtracted (paper Eq. 6: `advantage`; Algorithm 2: `reward`)."""
+    coef: float = Field(1.0, ge=0)
+    """Beta."""
+    token_cap: float | None = Field(10.0, gt=0)
+    """Largest magnitude of one token's estimate, nats; None: no limit."""
+    temperature: float = Field(1.0, gt=0)
+    """Temperature at which agent and teacher are compared."""
+    invalid_format_kl: float | None = Field(None, ge=0)
+    """KL charged to malformed replies; None: they are not guided."""
+
+
+class MergeConfig(Section):
+    """How past checkpoints become the teacher."""
+
+    method: Literal["ties", "linear"] = "ties"
+    """Merge rule."""
+    weights: Literal["sma", "ema"] = "sma"
+    """Equal weights, or exponential ones that favour the newest."""
+    ema_alpha: float = Field(0.5, gt=0, le=1)
+    """Weight of the newest checkpoint under `ema`."""
+    density: float = Field(0.8, gt=0, le=1)
+    """Share of each tensor's largest changes that TIES keeps."""
+    scale: float = Field(1.0, gt=0)
+    """Factor on the merged change."""
+    interval: int = Field(1, ge=1)
+    """Updates between two refreshes of the teacher."""
+    freeze_after: int | None = Field(None, ge=1)
+    """Stop refreshing after so many merges (1 = what the released code does); None: never."""
+
+
+class PpoConfig(Section):
+    """The policy update."""
+
+    epochs: int = Field(4, ge=1)
+    """Passes over the update's turns."""
+    minibatch_size: int = Field(128, ge=1)
+    """Turns per optimiser step."""
+    micro_batch_size: int = Field(8, ge=1)
+    """Turns per forward and backward pass; gradients accumulate up to the minibatch."""
+    clip: float = Field(0.1, gt=0)
+    """Clip range of the ratio."""
+    value_clip: float | None = Field(0.1, gt=0)
+    """Clip range of the value's change; None: no clipping."""
+    value_coef: float = Field(0.5, ge=0)
+    """Weight of the value loss."""
+    entropy_coef: float = Field(0.01, ge=0)
+    """Weight of the token entropy bonus."""
+    gamma: float = Field(0.9, ge=0, le=1)
+    """Discount per turn."""
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    """Lambda of generalised advantage estimation."""
+    thought_weight: float = Field(0.5, ge=0, le=1)
+    """Weight of the thought tokens in a turn's log-probability."""
+    learning_rate: float = Field(1e-5, gt=0)
+    """Peak learning rate of Adam."""
+    learning_rate_floor: float = Field(1e-9, ge=0)
+    """Where the cosine ends, and stays."""
+    decay_updates: int = Field(25, ge=1)
+    """Updates over which the cosine falls."""
+    adam_epsilon: float = Field(1e-7, gt=0)
+    """Adam's epsilon."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    """Limit of the gradient's norm."""
+    target_kl: float | None = Field(None, gt=0)
+    """Stop an update's epochs when the approximate KL to the behaviour policy exceeds this."""
+    dropout: bool = False
+    """Keep dropout on in the update (lineage); the ratio of the first step is then not one."""
+
+
+class EvaluationConfig(Section):
+    """The fixed panel on which agent and teacher are measured."""
+
+    num_episodes: int = Field(200, ge=1)
+    """Hands of the panel."""
+    panel_seed: int = Field(20_240_917, ge=0)
+    """Seed of the panel; the same for every run."""
+    temperature: float = Field(0.2, gt=0)
+    """Sampling temperature in evaluation."""
+    interval: int = Field(0, ge=0)
+    """Updates between evaluations during training; 0: only at the start and the end."""
+    num_parallel: int = Field(100, ge=1)
+    """Episodes that are played side by side."""
+
+
+class RunConfig(Section):
+    """Bookkeeping."""
+
+    seed: int = Field(0, ge=0)
+    """One seed for everything."""
+    num_updates: int = Field(30, ge=0)
+    """Updates of the whole run."""
+    num_threads: int | None = Field(None, ge=1)
+    """CPU threads of torch; None leaves torch's own choice."""
+    checkpoint_interval: int = Field(1, ge=1)
+    """Updates between checkpoints."""
+    keep_checkpoints: int | None = Field(None, ge=1)
+    """Newest checkpoints that stay on disk; None keeps all."""
+    check_interval: int = Field(10, ge=1)
+    """Updates between two runs of the integrity checks."""
+    saved_episodes: int = Field(4, ge=0)
+    """Episodes per update that are written with their pictures."""
+    tensorboard: bool = True
+    """Write TensorBoard events."""
+
+
+class Config(Section):
+    """A whole run."""
+
+    task: TaskConfig = TaskConfig()
+    model: ModelConfig = ModelConfig()
+    lora: LoraConfig = LoraConfig()
+    critic: CriticConfig = CriticConfig()
+    sft: SftConfig = SftConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    format: FormatConfig = FormatConfig()
+    guidance: GuidanceConfig = GuidanceConfig()
+    merge: MergeConfig = MergeConfig()
+    ppo: PpoConfig = PpoConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    run: RunConfig = RunConfig()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.critic.trunk == "own_adapter" and self.model.finetuning == "full":
+            raise ConfigError(
+                'critic.trunk "own_adapter" needs adapters, but model.finetuning is "full".',
+                hint='use critic.trunk "frozen", or model.finetuning "lora".',
+            )
+        if self.critic.trunk == "own_adapter" and self.model.gradient_checkpointing:
+            raise ConfigError(
+                'critic.trunk "own_adapter" cannot be combined with model.gradient_checkpointing:'
+                " the recomputed forward pass would run under the wrong adapter.",
+                hint='use critic.trunk "frozen", or switch gradient checkpointing off.',
+            )
+        if self.ppo.minibatch_size > self.rollout.turns_per_update:
+            raise ConfigError(
+                f"`ppo.minibatch_size` must not exceed `rollout.turns_per_update`, got"
+                f" {self.ppo.minibatch_size} and {self.rollout.turns_per_update}.",
+            )
+        if self.merge.freeze_after is not None and self.guidance.teacher == "static":
+            raise ConfigError(
+                "`merge.freeze_after` has no effect on a static teacher.",
+                hint='use guidance.teacher "merged", or leave merge.freeze_after out.',
+            )
+        return self
+
+
+MUTABLE_AT_RESUME = frozenset({"run.num_updates", "run.keep_checkpoints", "run.tensorboard",
+                               "run.saved_episodes", "run.check_interval"})  # fmt: skip
+"""Fields that a resumed run may change without becoming another run."""
+
+
+def parse_config(values: Mapping[str, Any]) -> Config:
+    """Return the checked configuration; every refusal is a ConfigError that names the field."""
+    try:
+        return Config.model_validate(dict(values))
+    except ValidationError as error:
+        raise _explain(error) from None
+
+
+def _explain(error: ValidationError) -> ConfigError:
+    """Return pydantic's first complaint in our form, with the nearest key for an unknown one."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, ConfigError):
+        return inner
+    if first["type"] == "extra_forbidden":
+        *owners, key = [str(part) for part in first["loc"]]
+        section: type[BaseModel] = Config
+        for owner in owners:
+            annotation = section.model_fields[owner].annotation
+            if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+                break
+            section = annotation
+        return ConfigError(
+            f"there is no configuration key `{where}`.",
+            hint=nearest_hint(key, section.model_fields, f"keys of `{'.'.join(owners) or 'config'}`"),
+        )
+    message = f"`{where}`: {first['msg']}, got {first['input']!r}."
+    return ConfigError(message if where else f"{first['msg']}.")
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML that refuses a key given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = {str(key) for key in keys if keys.count(key) > 1}
+        if twice:
+            raise ConfigError(f"a YAML mapping gives these keys twice: {', '.join(sorted(twice))}.")
+        return yaml.SafeLoader.construct_mapping(self, node, deep)
+
+
+MAX_YAML_BYTES = 1_000_000
+"""A configuration is a page or two; anything larger is a mistake or an attack."""
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises ConfigError when the file is missing, too large, not YAML or not a mapping.
+    """
+    if not path.is_file():
+        raise ConfigError(f"there is no configuration file {path}.")
+    text = path.read_text(encoding="utf-8", errors="strict") if _small(path) else ""
+    try:
+        values = yaml.load(text, Loader=_StrictLoader)  # noqa: S506  a SafeLoader
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {error}.") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a mapping, got {type(values).__name__}.")
+    return values
+
+
+def _small(path: Path) -> bool:
+    size = path.stat().st_size
+    if size > MAX_YAML_BYTES:
+        raise ConfigError(f"{path} has {size} bytes; at most {MAX_YAML_BYTES} are read.")
+    return True
+
+
+def to_yaml(config: Config) -> str:
+    """Return the resolved configuration as YAML."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def config_hash(config: Config) -> str:
+    """Return the sha256 of everything that decides the run's numbers (all but the mutable fields)."""
+    flat = {k: v for k, v in flatten(config.model_dump(mode="json")).items()
+            if k not in MUTABLE_AT_RESUME}  # fmt: skip
+    return hashlib.sha256(json.dumps(flat, sort_keys=True).encode()).hexdigest()
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one mapping with dotted keys.
+
+    >>> flatten({"a": {"b": 1}, "c": [2]})
+    {'a.b': 1, 'c': [2]}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def differences(old: Config, new: Config) -> list[str]:
+    """Return one line `key: old → new` for each field that a resume may not change."""
+    left, right = (flatten(c.model_dump(mode="json")) for c in (old, new))
+    return [
+        f"{key}: {left.get(key)} → {right.get(key)}"
+        for key in sorted(left.keys() | right.keys())
+        if left.get(key) != right.get(key) and key not in MUTABLE_AT_RESUME
+    ]

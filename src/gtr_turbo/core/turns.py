@@ -1,0 +1,175 @@
+"""What happened: pictures, parsed replies, turns and episodes. Python and numpy only.
+
+Axes: patch = one vision patch of a picture, feature = its flattened pixels, height · width · channel
+of a picture. Nothing is added to an object after it is made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float32, Int64, UInt8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedReply:
+    """What an environment read in a reply. Bad replies are values, never exceptions."""
+
+    action: str | None
+    """The action in the task's own words, or None when none could be read."""
+    valid_format: bool
+    """True when the whole reply is one JSON object with every required key."""
+    reason: str | None
+    """Why `action` is None or the format is not valid, in a few words; None when all is well."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What an environment shows before a turn."""
+
+    picture: UInt8[np.ndarray, "height width channel"]
+    prompt: str
+    """The text that goes beside the picture in the user's turn."""
+    state_key: str
+    """Names the state: equal keys mean equal futures (up to the environment's random numbers)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What an environment answers to a reply."""
+
+    observation: Observation
+    """What is shown next; after the end, the final state."""
+    parsed: ParsedReply
+    legal: bool
+    """True when the action could be carried out as given."""
+    rewards: Mapping[str, float]
+    """Reward channels by name; `task` is the environment's own reward."""
+    terminated: bool
+    """The task is over: nothing more can be earned."""
+    truncated: bool
+    """We stopped watching (a step cap): the future has a value."""
+    success: bool
+    """True on the turn that solves the task."""
+    random_action: bool = False
+    """True when an unreadable reply was replaced by a seeded random action (lineage switch)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureInputs:
+    """One picture as the model is fed it."""
+
+    patches: Float32[np.ndarray, "patch feature"]
+    grid: tuple[int, int, int]
+    """(time, rows, columns) in patches, before the merger joins them."""
+    sha256: str
+    """Hash of the picture's pixels and shape, as made by the environment."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One observation, encoded: token ids with picture placeholders, and the picture."""
+
+    token_ids: tuple[int, ...]
+    picture: PictureInputs
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingSettings:
+    """The distribution that replies are drawn from; scoring applies the same processing."""
+
+    temperature: float
+    max_new_tokens: int
+    suppressed: tuple[int, ...]
+    """Token ids that are never sampled (picture, video and control tokens)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One sampled response."""
+
+    token_ids: tuple[int, ...]
+    """Exactly the sampled ids, the end-of-turn token included when it was sampled."""
+    token_logprobs: Float32[np.ndarray, " seq"]
+    """Behaviour log-probability of each id, nats, under `SamplingSettings`."""
+    text: str
+    num_thought_tokens: int
+    """Tokens [0, n) are thought, the rest is action."""
+    finished: bool
+    """False when the token limit cut the reply."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One exchange, as it happened."""
+
+    prompt: Prompt
+    reply: Reply
+    sampling: SamplingSettings
+    parsed: ParsedReply
+    legal: bool
+    random_action: bool
+    rewards: Mapping[str, float]
+    terminated: bool
+    truncated: bool
+    success: bool
+    state_key: str
+    policy_version: str
+    """Fingerprint of the weights that sampled the reply."""
+
+
+class EpisodeEnd(StrEnum):
+    """Why a stretch of turns ended."""
+
+    TERMINATED = "terminated"
+    """The task was over: solved, failed, or ended early by a training rule."""
+    TRUNCATED = "truncated"
+    """A step cap was reached; the value of what followed is bootstrapped."""
+    UPDATE_BOUNDARY = "update_boundary"
+    """The update had its turns; the episode goes on in the next update. Bootstrapped too."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A stretch of consecutive turns of one environment within one update."""
+
+    turns: tuple[Turn, ...]
+    task_id: str
+    environment: int
+    """Index of the environment that played it."""
+    seed: int
+    """Seed of the episode's deal."""
+    end: EpisodeEnd
+    next_prompt: Prompt | None
+    """What came after the last turn; present unless the task terminated."""
+    prior_return: float = 0.0
+    """Undiscounted task reward that the episode had collected before this stretch."""
+    prior_turns: int = 0
+    """Turns that the episode had taken before this stretch."""
+
+    @property
+    def success(self) -> bool:
+        """True when the stretch solved the task."""
+        return any(turn.success for turn in self.turns)
+
+    @property
+    def task_return(self) -> float:
+        """Undiscounted sum of the task's rewards over the whole episode so far."""
+        return self.prior_return + sum(turn.rewards["task"] for turn in self.turns)
+
+
+JsonState = dict[str, Any]
+"""A JSON-able snapshot: numbers, strings, lists, dicts and None."""
+
+GridArray = Int64[np.ndarray, "picture 3"]
