@@ -1,0 +1,145 @@
+"""Pictures of hands: the lineage's table, and a compact one for tiny models.
+
+Faces show rank and suit in the bundled DejaVu fonts. Each face and each line of text is drawn once
+and then copied. The same state always has the same bytes (under one version of Pillow).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
+
+from gtr_turbo.envs.cards.hands import Card, Hand
+
+Picture = UInt8[np.ndarray, "height width channel"]
+_Color = tuple[int, int, int]
+
+TABLE_SIDE = 300
+"""Height and width of the table in pixels."""
+CELL_SIDE = 28
+"""Height and width of a compact card: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
+
+_GREEN: _Color = (0x35, 0x65, 0x4D)
+_WHITE: _Color = (255, 255, 255)
+_BLACK: _Color = (0, 0, 0)
+_RED: _Color = (200, 0, 0)
+_EDGE: _Color = (70, 70, 70)
+_SUIT_SIGNS = {"H": "♥", "S": "♠", "D": "♦", "C": "♣"}
+_FONTS = Path(__file__).parent / "fonts"
+_TEXT_LEFT = 10
+_LINE_ROOM = TABLE_SIDE - 2 * _TEXT_LEFT
+_TEN_FACE = "10"
+
+
+def draw_table(hand: Hand, formula: Sequence[str]) -> Picture:
+    """Return the 300 × 300 table: cards in the middle, the formula in white below.
+
+    The geometry is the lineage's: cards are ⌊300/n · 0.9⌋ pixels wide and 7/5 as high, card i begins
+    at 5 + ⌊1.1 · i · width⌋, all are centred vertically. Long formulas go on in further lines.
+    """
+    picture = _table_with_hand(hand).copy()
+    text = _formula_strip(len(hand), tuple(formula))
+    picture[TABLE_SIDE - len(text) :] = text
+    return picture
+
+
+def draw_compact(hand: Hand) -> Picture:
+    """Return the cards side by side, one cell of 28 × 28 pixels for each; no formula."""
+    return np.concatenate([_compact_card(card) for card in hand], axis=1)
+
+
+@lru_cache(maxsize=256)
+def _table_with_hand(hand: Hand) -> Picture:
+    width = int(TABLE_SIDE / len(hand) * 0.9)
+    height = width * 7 // 5
+    top = (TABLE_SIDE - height) // 2
+    picture = np.empty((TABLE_SIDE, TABLE_SIDE, 3), np.uint8)
+    picture[:] = _GREEN
+    for i, card in enumerate(hand):
+        left = 5 + int(i * width * 1.1)
+        picture[top : top + height, left : left + width] = _table_card(card, width, height)
+    return picture
+
+
+@lru_cache(maxsize=256)
+def _table_card(card: Card, width: int, height: int) -> Picture:
+    """Return a card face: rank and suit in two corners, the suit large in the middle."""
+    color = _suit_color(card.suit)
+    sign = _SUIT_SIGNS[card.suit]
+    image = Image.new("RGB", (width, height), _GREEN)
+    pen = ImageDraw.Draw(image)
+    radius = width // 12
+    pen.rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=_WHITE, outline=_EDGE)
+    rank_size, corner_size, middle_size = width * 30 // 100, width * 22 // 100, width * 60 // 100
+    corner = Image.new("RGB", (width // 2, height // 2), _WHITE)
+    corner_pen = ImageDraw.Draw(corner)
+    column = width * 18 // 100
+    corner_pen.text((column, 1), card.face, color, _font(rank_size, bold=True), anchor="mt")
+    corner_pen.text((column, rank_size), sign, color, _font(corner_size, bold=False), anchor="mt")
+    inset = max(2, radius // 2)
+    corner = corner.crop((0, 0, width * 36 // 100, rank_size + corner_size))
+    image.paste(corner, (inset, inset + 1))
+    far_corner = corner.transpose(Image.Transpose.ROTATE_180)
+    far_place = (width - inset - corner.width, height - inset - 1 - corner.height)
+    image.paste(far_corner, far_place)
+    middle = (width / 2, height / 2)
+    pen.text(middle, sign, color, _font(middle_size, bold=False), anchor="mm")
+    return np.asarray(image)
+
+
+@lru_cache(maxsize=256)
+def _compact_card(card: Card) -> Picture:
+    """Return a cell: the rank as large as it fits, a small suit at the lower right."""
+    color = _suit_color(card.suit)
+    image = Image.new("RGB", (CELL_SIDE, CELL_SIDE), _WHITE)
+    pen = ImageDraw.Draw(image)
+    pen.rectangle((0, 0, CELL_SIDE - 1, CELL_SIDE - 1), outline=_EDGE)
+    size = 16 if card.face == _TEN_FACE else 22
+    pen.text((12, 12), card.face, color, _font(size, bold=True), anchor="mm")
+    pen.text((22, 22), _SUIT_SIGNS[card.suit], color, _font(11, bold=False), anchor="mm")
+    return np.asarray(image)
+
+
+@lru_cache(maxsize=256)
+def _formula_strip(num_cards: int, formula: tuple[str, ...]) -> Picture:
+    """Return the lower part of the table with the formula, as wide as the table."""
+    is_pair = num_cards <= 2  # noqa: PLR2004 - two cards are so large that one line remains
+    top, size = (256, 20) if is_pair else (208, 16)
+    image = Image.new("RGB", (TABLE_SIDE, TABLE_SIDE - top), _GREEN)
+    pen = ImageDraw.Draw(image)
+    font = _font(size, bold=False)
+    if is_pair:
+        lines = _wrapped(("Formula:", *formula), font)
+        places = ((258 - top) + i * 20 for i in range(len(lines)))
+    else:
+        lines = ["Formula:", *_wrapped(formula, font)]
+        places = iter((210 - top, 240 - top, 260 - top, 280 - top))
+    for line, place in zip(lines, places, strict=False):
+        pen.text((_TEXT_LEFT, place), line, _WHITE, font)
+    return np.asarray(image)
+
+
+def _wrapped(tokens: Sequence[str], font: ImageFont.FreeTypeFont) -> list[str]:
+    """Return the tokens joined by single spaces, in lines that fit on the table."""
+    lines: list[str] = []
+    for token in tokens:
+        longer = f"{lines[-1]} {token}" if lines else token
+        if lines and font.getlength(longer) > _LINE_ROOM:
+            lines.append(token)
+        else:
+            lines[-1:] = [longer]
+    return lines
+
+
+@lru_cache(maxsize=32)
+def _font(size: int, *, bold: bool) -> ImageFont.FreeTypeFont:
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    engine = ImageFont.Layout.BASIC
+    return ImageFont.truetype(_FONTS / name, size, layout_engine=engine)
+
+
+def _suit_color(suit: str) -> _Color:
+    return _RED if suit in "HD" else _BLACK

@@ -1,0 +1,318 @@
+"""A card game as a task: deals, shows, reads replies, keeps the rules."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from gtr_turbo.core.turns import JsonState, Observation, ParsedReply, StepResult
+from gtr_turbo.envs.base import AbstractTask, Demonstration
+from gtr_turbo.envs.cards import expert, render
+from gtr_turbo.envs.cards.formula import BLANK, EQUALS, NUMBERS, evaluate
+from gtr_turbo.envs.cards.games import CardGame
+from gtr_turbo.envs.cards.hands import Card, Hand, check_deal, deal, hand_values
+from gtr_turbo.envs.cards.prompts import formula_text, write_prompt
+from gtr_turbo.envs.cards.replies import parse_reply, write_reply
+from gtr_turbo.envs.cards.rules import CardRules
+from gtr_turbo.errors import ConfigError, TaskError
+
+REGISTERED_STEP_LIMIT = 300
+"""Outer limit under `length_limit: tokens`, where illegal actions need not lengthen the formula."""
+
+_SEED_BOUND = 2**53
+"""Drawn seeds stay below it, so that any JSON reader keeps them exact."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Episode:
+    """Where an episode stands."""
+
+    seed: int
+    hand: Hand
+    formula: tuple[str, ...] = ()
+    num_steps: int = 0
+    ended: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What an action does: the formula after it, its reward, and whether the game is over."""
+
+    formula: tuple[str, ...]
+    reward: float
+    legal: bool = True
+    terminated: bool = False
+    truncated: bool = False
+    success: bool = False
+
+
+@final
+class CardTask(AbstractTask):
+    """One seat at a card game.
+
+    Two generators: `_seeds` hands out episode seeds; `_chance` is made anew from each episode's
+    seed and makes the deal and, where the rules ask for them, random actions.
+    """
+
+    def __init__(self, game: CardGame, rules: CardRules, seed: int) -> None:
+        """Raise ConfigError when the rules don't fit the game, or the seed is negative."""
+        self.game = game
+        self.rules = rules
+        self.actions = game.actions(rules)
+        """Every action, in the order that the Gymnasium environment numbers them."""
+        check_deal(game.num_cards, rules, lambda values: game.can_win(values, rules))
+        self._seeds = _generator(seed)
+        self._chance = _generator(seed)
+        self._episode: _Episode | None = None
+        self._shown: Observation | None = None
+
+    @property
+    def task_id(self) -> str:
+        """Name and version of the game."""
+        return self.game.task_id
+
+    @property
+    def observation(self) -> Observation:
+        """What is shown now."""
+        if self._shown is None:
+            self._shown = self._show()
+        return self._shown
+
+    @property
+    def episode_seed(self) -> int:
+        """Seed from which the current hand was dealt."""
+        return self._current.seed
+
+    @property
+    def hand(self) -> Hand:
+        """The cards on the table, from left to right."""
+        return self._current.hand
+
+    @property
+    def formula(self) -> tuple[str, ...]:
+        """The tokens written so far, blanks of illegal actions included."""
+        return self._current.formula
+
+    @property
+    def solvable(self) -> bool:
+        """True when the hand has a winning formula that fits into the length limit."""
+        return self.game.can_win(self._values, self.rules)
+
+    def reset(self, seed: int | None = None) -> Observation:
+        """Deal a hand and return its first observation. Raises ConfigError for a negative seed."""
+        if seed is None:
+            seed = int(self._seeds.integers(_SEED_BOUND))
+        chance = _generator(seed)
+        hand = deal(self.game.num_cards, self.rules, chance)
+        while self.rules.only_solvable and not self._can_win(hand):
+            hand = deal(self.game.num_cards, self.rules, chance)
+        self._chance = chance
+        self._move_to(_Episode(seed=seed, hand=hand))
+        return self.observation
+
+    def step(self, reply: str) -> StepResult:
+        """Read a reply, apply it, and return what follows. Raises TaskError after the end."""
+        episode = self._running
+        parsed = parse_reply(reply, self.actions)
+        action, is_random = self._chosen(parsed)
+        outcome = self._outcome(action)
+        num_steps = episode.num_steps + 1
+        terminated = outcome.terminated
+        if self.rules.end_at_first_penalty and outcome.reward < 0 and not outcome.truncated:
+            terminated = True
+        truncated = not terminated and (outcome.truncated or num_steps >= self._step_limit)
+        self._move_to(
+            replace(
+                episode,
+                formula=outcome.formula,
+                num_steps=num_steps,
+                ended=terminated or truncated,
+            )
+        )
+        return StepResult(
+            observation=self.observation,
+            parsed=parsed,
+            legal=outcome.legal and not is_random,
+            rewards={"task": outcome.reward},
+            terminated=terminated,
+            truncated=truncated,
+            success=outcome.success,
+            random_action=is_random,
+        )
+
+    def demonstrate(
+        self, generator: np.random.Generator, *, mistake: bool = False
+    ) -> list[Demonstration]:
+        """Play to the end with the expert and return the trace.
+
+        The right plan is a function of the table alone; only mistakes draw from `generator`. Where
+        no right plan is left, the expert says so and hands in what stands there, which is the
+        cheapest way out.
+        """
+        written = self._written
+        if mistake:
+            plan = expert.wrong_plan(self.game, self.rules, self._values, written, generator)
+        else:
+            room = self._step_limit - self._running.num_steps - 1
+            if self.rules.length_limit == "tokens":
+                room = min(room, self.rules.max_tokens - len(self.formula))
+            plan = expert.right_plan(self.game, self.rules, self._values, written, room)
+        trace: list[Demonstration] = []
+        while not self._current.ended:
+            rest = () if plan is None else plan[len(self._written) :]
+            action = rest[0] if rest else EQUALS
+            reply = self._expert_reply(plan, action)
+            trace.append(Demonstration(observation=self.observation, reply=reply))
+            self.step(reply)
+        return trace
+
+    def state(self) -> JsonState:
+        """Return a snapshot: the episode and both generators."""
+        episode = self._episode
+        return {
+            "task_id": self.task_id,
+            "seeds": self._seeds.bit_generator.state,
+            "chance": self._chance.bit_generator.state,
+            "episode": None
+            if episode is None
+            else {
+                "seed": episode.seed,
+                "hand": [[card.rank, card.suit] for card in episode.hand],
+                "formula": list(episode.formula),
+                "num_steps": episode.num_steps,
+                "ended": episode.ended,
+            },
+        }
+
+    def restore(self, state: JsonState) -> None:
+        """Continue from a snapshot. Raises TaskError when it is another task's, or damaged."""
+        if state.get("task_id") != self.task_id:
+            raise TaskError(
+                f"a snapshot of {state.get('task_id')!r} can't be restored into {self.task_id!r}.",
+                hint="restore it into a task of the same name and rules.",
+            )
+        try:
+            seeds, chance = _generator(0), _generator(0)
+            seeds.bit_generator.state = state["seeds"]
+            chance.bit_generator.state = state["chance"]
+            episode = None if state["episode"] is None else _read_episode(state["episode"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TaskError(f"a snapshot of {self.task_id!r} is damaged: {error!r}.") from error
+        self._seeds, self._chance = seeds, chance
+        self._move_to(episode)
+
+    @property
+    def _current(self) -> _Episode:
+        """The episode, running or over."""
+        if self._episode is None:
+            raise TaskError(f"{self.task_id} has no episode yet.", hint="call `reset()` first.")
+        return self._episode
+
+    @property
+    def _running(self) -> _Episode:
+        """The episode, which must not be over."""
+        if self._current.ended:
+            raise TaskError(
+                f"the episode of {self.task_id} is over, so it takes no step.",
+                hint="call `reset()` after `terminated` or `truncated`.",
+            )
+        return self._current
+
+    @property
+    def _values(self) -> tuple[int, ...]:
+        return hand_values(self.hand, self.rules)
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        """The formula without the blanks of illegal actions."""
+        return tuple(token for token in self.formula if token != BLANK)
+
+    @property
+    def _step_limit(self) -> int:
+        limits = {"steps": self.rules.max_steps, "tokens": REGISTERED_STEP_LIMIT}
+        return limits[self.rules.length_limit]
+
+    def _can_win(self, hand: Hand) -> bool:
+        return self.game.can_win(hand_values(hand, self.rules), self.rules)
+
+    def _move_to(self, episode: _Episode | None) -> None:
+        self._episode = episode
+        self._shown = None
+
+    def _chosen(self, parsed: ParsedReply) -> tuple[str | None, bool]:
+        """Return the action to carry out (None: none), and whether chance chose it."""
+        if parsed.action is not None or self.rules.unreadable_reply == "illegal":
+            return parsed.action, False
+        return self.actions[self._chance.integers(len(self.actions))], True
+
+    def _outcome(self, action: str | None) -> _Outcome:
+        formula = self.formula
+        if self.rules.length_limit == "tokens" and len(formula) > self.rules.max_tokens:
+            return _Outcome(
+                formula=formula, reward=self.rules.reward_illegal, legal=False, truncated=True
+            )
+        if action == EQUALS:
+            success = self._is_right()
+            reward = self.rules.reward_success if success else self.rules.reward_failure
+            return _Outcome(formula=formula, reward=reward, terminated=True, success=success)
+        if action is None:
+            return _Outcome(formula=formula, reward=self.rules.reward_illegal, legal=False)
+        if action in NUMBERS and not self._holds_another(action):
+            appended = (*formula, BLANK)
+            after = appended if self.rules.illegal_action == "blank_appended" else formula
+            return _Outcome(formula=after, reward=self.rules.reward_illegal, legal=False)
+        return _Outcome(formula=(*formula, action), reward=0.0)
+
+    def _holds_another(self, number: str) -> bool:
+        """Return whether a card of this value is still unused."""
+        return self.formula.count(number) < self._values.count(int(number))
+
+    def _is_right(self) -> bool:
+        """Return whether the formula has the target's value and uses the cards as required."""
+        used = Counter(int(token) for token in self._written if token in NUMBERS)
+        if self.rules.must_use_all_cards and used != Counter(self._values):
+            return False
+        return evaluate(self._written) == self.rules.target
+
+    def _show(self) -> Observation:
+        episode = self._current
+        compact = self.rules.picture == "compact"
+        names = " ".join(card.name for card in episode.hand)
+        end = " ended" if episode.ended else ""
+        key = f"{self.task_id}: {names}: {formula_text(episode.formula)}: {episode.num_steps}{end}"
+        return Observation(
+            picture=render.draw_compact(episode.hand)
+            if compact
+            else render.draw_table(episode.hand, episode.formula),
+            prompt=write_prompt(self.game, self.rules, episode.formula),
+            state_key=key,
+        )
+
+    def _expert_reply(self, plan: tuple[str, ...] | None, action: str) -> str:
+        compact = self.rules.prompt == "compact"
+        return write_reply(
+            cards=[card.face if compact else card.name for card in self.hand],
+            formula=formula_text(self.formula),
+            thoughts=expert.write_thoughts(self.rules, plan, self._written, action),
+            action=action,
+            compact=compact,
+        )
+
+
+def _read_episode(state: JsonState) -> _Episode:
+    return _Episode(
+        seed=int(state["seed"]),
+        hand=tuple(Card(int(rank), str(suit)) for rank, suit in state["hand"]),
+        formula=tuple(str(token) for token in state["formula"]),
+        num_steps=int(state["num_steps"]),
+        ended=bool(state["ended"]),
+    )
+
+
+def _generator(seed: int) -> np.random.Generator:
+    if seed < 0:
+        raise ConfigError(f"a seed must not be negative, got {seed}.")
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
