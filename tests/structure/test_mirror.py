@@ -42,7 +42,6 @@ def mirrors_of(path: Path) -> list[Path]:
     ]
 
 
-
 @pytest.mark.parametrize("path", mirrored(), ids=name_of)
 def test_each_module_has_a_test_file(path: Path) -> None:
     assert mirrors_of(path), f"no test file mirrors {name_of(path)}"
