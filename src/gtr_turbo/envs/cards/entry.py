@@ -1,16 +1,13 @@
-"""From a card game to its entry in the registry: rules are read and checked here."""
+"""From a card game to a seat at it, and to its entry in the registry."""
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pydantic import ValidationError
-
-from gtr_turbo.envs.base import AbstractTask, TaskEntry
+from gtr_turbo.envs.base import TaskEntry
 from gtr_turbo.envs.cards.games import CardGame
-from gtr_turbo.envs.cards.rules import CardRules
+from gtr_turbo.envs.cards.rules import read_rules
 from gtr_turbo.envs.cards.task import CardTask
-from gtr_turbo.errors import ConfigError, nearest_hint
 
 
 def card_entry(game: CardGame, summary: str) -> TaskEntry:
@@ -18,29 +15,14 @@ def card_entry(game: CardGame, summary: str) -> TaskEntry:
     return TaskEntry(
         summary=summary,
         default_rules=partial(game.defaults.model_dump, mode="json"),
-        make=partial(_make_card_task, game),
+        make=partial(make_card_task, game),
     )
 
 
-def _make_card_task(game: CardGame, rules: Mapping[str, Any], seed: int) -> AbstractTask:
-    known = CardRules.model_fields
-    for name in rules:
-        if name not in known:
-            raise ConfigError(
-                f'there is no rule named "{name}".', hint=nearest_hint(name, known, "rules")
-            )
-    try:
-        merged = CardRules.model_validate(game.defaults.model_dump() | dict(rules))
-    except ValidationError as error:
-        raise ConfigError(_first_fault(error)) from error
-    return CardTask(game, merged, seed)
+def make_card_task(game: CardGame, rules: Mapping[str, Any], seed: int) -> CardTask:
+    """Return a seat at a game under its defaults, some of them overridden by `rules`.
 
-
-def _first_fault(error: ValidationError) -> str:
-    """Return pydantic's first complaint in the project's form."""
-    fault = error.errors(include_url=False)[0]
-    message = fault["msg"].removeprefix("Value error, ")
-    if not fault["loc"]:
-        return message
-    where = ".".join(str(part) for part in fault["loc"])
-    return f"rule `{where}`: {message}, got {fault['input']!r}."
+    Raises ConfigError for an unknown rule (naming the nearest), a bad value, rules that don't go
+    together, and a negative seed.
+    """
+    return CardTask(game, read_rules(game.defaults, rules), seed)

@@ -37,8 +37,8 @@ _TEN_FACE = "10"
 def draw_table(hand: Hand, formula: Sequence[str]) -> Picture:
     """Return the 300 × 300 table: cards in the middle, the formula in white below.
 
-    The geometry is the lineage's: cards are ⌊300/n · 0.9⌋ pixels wide and 7/5 as high, card i begins
-    at 5 + ⌊1.1 · i · width⌋, all are centred vertically. Long formulas go on in further lines.
+    The geometry is the lineage's: cards are ⌊300/n · 0.9⌋ pixels wide and 7/5 as high; card i
+    begins at 5 + ⌊1.1 · i · width⌋. Long formulas go on in further lines.
     """
     picture = _table_with_hand(hand).copy()
     text = _formula_strip(len(hand), tuple(formula))
@@ -68,26 +68,33 @@ def _table_with_hand(hand: Hand) -> Picture:
 def _table_card(card: Card, width: int, height: int) -> Picture:
     """Return a card face: rank and suit in two corners, the suit large in the middle."""
     color = _suit_color(card.suit)
-    sign = _SUIT_SIGNS[card.suit]
     image = Image.new("RGB", (width, height), _GREEN)
     pen = ImageDraw.Draw(image)
     radius = width // 12
     pen.rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=_WHITE, outline=_EDGE)
-    rank_size, corner_size, middle_size = width * 30 // 100, width * 22 // 100, width * 60 // 100
-    corner = Image.new("RGB", (width // 2, height // 2), _WHITE)
-    corner_pen = ImageDraw.Draw(corner)
-    column = width * 18 // 100
-    corner_pen.text((column, 1), card.face, color, _font(rank_size, bold=True), anchor="mt")
-    corner_pen.text((column, rank_size), sign, color, _font(corner_size, bold=False), anchor="mt")
-    inset = max(2, radius // 2)
-    corner = corner.crop((0, 0, width * 36 // 100, rank_size + corner_size))
-    image.paste(corner, (inset, inset + 1))
-    far_corner = corner.transpose(Image.Transpose.ROTATE_180)
-    far_place = (width - inset - corner.width, height - inset - 1 - corner.height)
-    image.paste(far_corner, far_place)
-    middle = (width / 2, height / 2)
-    pen.text(middle, sign, color, _font(middle_size, bold=False), anchor="mm")
+    corner = _card_corner(card, width)
+    inset = radius // 2 + 1
+    image.paste(corner, (inset, inset))
+    far = (width - inset - corner.width, height - inset - corner.height)
+    image.paste(corner.transpose(Image.Transpose.ROTATE_180), far)
+    sign_font = _font(width * 60 // 100, bold=False)
+    pen.text((width / 2, height / 2), _SUIT_SIGNS[card.suit], color, sign_font, anchor="mm")
     return np.asarray(image)
+
+
+def _card_corner(card: Card, card_width: int) -> Image.Image:
+    """Return rank and suit, one above the other, as they stand in a corner."""
+    color = _suit_color(card.suit)
+    height, line = card_width * 50 // 100, card_width * 28 // 100
+    width = card_width * 34 // 100
+    image = Image.new("RGB", (width, height), _WHITE)
+    pen = ImageDraw.Draw(image)
+    rank_font = _font(card_width * (23 if card.face == _TEN_FACE else 30) // 100, bold=True)
+    pen.text((width / 2, line / 2), card.face, color, rank_font, anchor="mm")
+    sign_font = _font(card_width * 22 // 100, bold=False)
+    sign_middle = (width / 2, (line + height) / 2)
+    pen.text(sign_middle, _SUIT_SIGNS[card.suit], color, sign_font, anchor="mm")
+    return image
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ REPLY_KEYS = ("cards", "formula", "thoughts", "action")
 MAX_CHARACTERS = 8_192
 """Longer replies are not read: it bounds the work; a reply of 256 tokens has about a thousand."""
 MAX_DEPTH = 8
-"""Deeper nesting is not read: the JSON reader recurses, and an honest reply needs no more than 2."""
+"""Deeper nesting is not read: the JSON reader recurses, and an honest reply needs only 2."""
 
 _OLD_FORMULA_KEY = "current formula"
 """The key that the lineage's prompt shows; read as `formula`."""

@@ -4,9 +4,12 @@ Defaults are the paper's; where the released code of the lineage differs, the ot
 switch follows it (docs/environments.md has the table).
 """
 
-from typing import Annotated, Literal, Self, final
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from gtr_turbo.errors import ConfigError, nearest_hint
 
 Rank = Annotated[int, Field(ge=1, le=13)]
 
@@ -59,7 +62,34 @@ class CardRules(BaseModel):
     """`full`: role, rules and template; `compact`: target and formula only, for tiny models."""
 
     @model_validator(mode="after")
-    def _check_ranks(self) -> Self:
+    def _check_ranks(self) -> "CardRules":
         if not self.ranks or len(set(self.ranks)) < len(self.ranks):
             raise ValueError(f"`ranks` must be distinct and at least one, got {list(self.ranks)}.")
         return self
+
+
+def read_rules(defaults: CardRules, rules: Mapping[str, Any]) -> CardRules:
+    """Return the defaults, some of them overridden.
+
+    Raises ConfigError for an unknown rule (naming the nearest) and for a bad value.
+    """
+    known = CardRules.model_fields
+    for name in rules:
+        if name not in known:
+            raise ConfigError(
+                f'there is no rule named "{name}".', hint=nearest_hint(name, known, "rules")
+            )
+    try:
+        return CardRules.model_validate(defaults.model_dump() | dict(rules))
+    except ValidationError as error:
+        raise ConfigError(_first_fault(error)) from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    """Return pydantic's first complaint in the project's form."""
+    fault = error.errors(include_url=False)[0]
+    message = fault["msg"].removeprefix("Value error, ")
+    if not fault["loc"]:
+        return message
+    where = ".".join(str(part) for part in fault["loc"])
+    return f"rule `{where}`: {message}, got {fault['input']!r}."
