@@ -64,7 +64,7 @@ def test_the_paper_page_names_no_field_that_is_gone() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=page_name)
 def test_make_commands_exist(path: Path) -> None:
     code = fenced_blocks(path.read_text(encoding="utf-8"))
-    inline = " ".join(re.findall(r"`(make[^`]*)`", path.read_text(encoding="utf-8")))
+    inline = "\n".join(re.findall(r"`(make[^`]*)`", path.read_text(encoding="utf-8")))
     words = re.findall(r"\bmake((?: [A-Z_]+=(?:\"[^\"]*\"|\S*))*) ([a-z]+)\b", f"{code}\n{inline}")
     assert {target for _, target in words} <= make_targets()
 
