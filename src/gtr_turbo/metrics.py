@@ -1,0 +1,234 @@
+"""Every number of a run, once per update: named here, written to JSON lines and TensorBoard."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, final
+
+from gtr_turbo.core.faultline import fault_point
+from gtr_turbo.core.files import (
+    disk_full_error,
+    dump_json,
+    is_disk_full,
+    write_text_atomically,
+)
+from gtr_turbo.errors import (
+    CheckpointError,
+    NonFiniteError,
+    ResumeError,
+    UnknownNameError,
+    nearest_hint,
+)
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+METRICS_FILE = "metrics.jsonl"
+TENSORBOARD_FOLDER = "tensorboard"
+
+METRICS: dict[str, str] = {
+    # progress
+    "update": "Number of the update, counted from 1. Every number without a gap or a repeat.",
+    "env_steps": "Environment steps (turns) of the run so far. Grows by turns_per_update.",
+    # playing
+    "success_rate": "Share of the episodes that ended in this update and were solved, 0–1. Rises.",
+    "return": "Mean undiscounted task reward of the episodes that ended in this update. Rises.",
+    "episodes": "Episodes that ended in this update. Enough for success_rate to mean something: "
+    "50 or more.",
+    "episode_length": "Mean turns of those episodes. Near the shortest solution in a good agent.",
+    "legal_rate": "Share of turns whose action could be carried out, 0–1. Above 0.9 soon.",
+    "valid_format_rate": "Share of replies of the demanded form, 0–1. Near 1; a fall warns first.",
+    "random_action_rate": "Share of turns played with a seeded random action in place of an "
+    "unreadable one, 0–1. 0 unless that switch is on.",
+    "unfinished_rate": "Share of replies that the token limit cut, 0–1. Near 0.",
+    "reply_tokens": "Mean sampled tokens per reply, tokens. Steady; well below max_new_tokens.",
+    "thought_tokens": "Mean tokens of the thought, tokens. Steady; a slide towards 0 is the "
+    "thought collapse that guidance is there to prevent.",
+    "distinct_thought_share": "Different thoughts among this update's thoughts, 0–1. Not near 0: "
+    "equal thoughts in different states are the collapse.",
+    # teacher
+    "guidance_kl": "Mean estimate of the reverse KL divergence per token from agent to teacher, "
+    "over the guided turns, nats. 0.01–1; null while there is no teacher.",
+    "guided_share": "Share of turns that the teacher judged, 0–1. Near valid_format_rate, and 0 in "
+    "update 1.",
+    "teacher_fingerprint": "Start of the sha256 of the teacher's weights. Changes at every merge.",
+    "teacher_updates": "Past updates that are in the teacher. Grows by 1 per update.",
+    "merge_zero_fraction": "Share of the merged change that is exactly 0, 0–1. At most about "
+    "1 − density.",
+    "merge_norm_ratio": "Norm of the merged change over that of the agent's own change. 0.3–1.1.",
+    # checks
+    "logprob_gap": "Largest difference between a token's log-probability when sampled and when "
+    "recomputed before the first step, nats. Below 1e-3 in float32, 0.1 in bfloat16.",
+    "picture_effect_agent": "Mean change of the agent's token log-probabilities when the picture "
+    "is blanked, nats. Above 0; null where it was not checked.",
+    "picture_effect_teacher": "The same of the teacher, nats. Above 0; null where not checked.",
+    # credit
+    "advantage_mean": "Mean advantage before standardisation, reward units. Around 0.",
+    "advantage_std": "Standard deviation of the advantage before standardisation, reward units. "
+    "Above 0: at 0 there is nothing to learn from.",
+    "value_mean": "Mean value estimate of the critic, reward units. Near the mean return.",
+    "explained_variance": "Share of the value targets' variance that the critic explains, at most "
+    "1. Rises above 0 after the warm-up; below 0 the critic is worse than a constant.",
+    # improvement
+    "policy_loss": "Mean clipped surrogate loss. Small, around 0, of either sign.",
+    "value_loss": "Mean value loss, squared reward units. Falls at first.",
+    "entropy": "Mean entropy of the reply's token distributions, nats. Falls slowly; a drop to 0 "
+    "is collapse, a steady climb is noise.",
+    "approx_kl": "Mean estimate of the KL divergence from the acting policy to the updated one per "
+    "turn, nats. 1e-4–0.05.",
+    "clip_fraction": "Share of turns whose ratio was clipped, 0–1. 0–0.3.",
+    "grad_norm": "Mean norm of the gradient before the limit. Finite; mostly near max_grad_norm or "
+    "below.",
+    "learning_rate": "Learning rate at the end of the update. Falls along the cosine to its floor.",
+    "optimizer_steps": "Optimiser steps of this update. epochs × minibatches, fewer when target_kl "
+    "stopped it.",
+    # speed
+    "env_steps_per_second": "Turns played per second of acting, turns/s. Steady.",
+    "tokens_per_second": "Tokens sampled per second of acting, tokens/s. Steady.",
+    "peak_memory_mb": "Most memory of the process (CPU) or the device (GPU) so far, MB. Levels off.",
+    # evaluation
+    "eval_success_rate": "Agent's success on the fixed panel, 0–1. Rises; null if not evaluated.",
+    "eval_return": "Agent's mean return on the fixed panel. Rises; null if not evaluated.",
+    # time
+    "seconds_teach": "Time of step 1, merging the teacher, s. Constant in the number of updates.",
+    "seconds_act": "Time of step 2, playing, s. The largest share.",
+    "seconds_guide": "Time of step 3, the teacher's judgement, s. About one forward pass.",
+    "seconds_credit": "Time of step 4, scoring and credit assignment, s. About one forward pass.",
+    "seconds_improve": "Time of step 5, optimisation, s. About 3 × epochs forward passes.",
+    "seconds_remember": "Time of step 6, history and checkpoint, s. A small share.",
+}
+"""Name → what it is, its unit, and what is healthy. Nothing else can be logged."""
+
+TIMING_METRICS: frozenset[str] = frozenset(
+    {name for name in METRICS if name.startswith("seconds_")}
+    | {"env_steps_per_second", "tokens_per_second", "peak_memory_mb"}
+)
+"""Numbers that differ between two equal runs."""
+
+MetricValue = float | int | str | None
+
+
+@final
+class MetricsLog:
+    """An append-only log with one line per update; open it once per run, or with a `with`."""
+
+    def __init__(self, path: Path, *, tensorboard: bool, resume_after: int | None) -> None:
+        """Open `path` (`metrics.jsonl`); lines of updates after `resume_after` are dropped.
+
+        None starts an empty log. TensorBoard events go into `tensorboard/` beside the file.
+        Raises CheckpointError when a line other than the last one cannot be read.
+        """
+        self.path = path
+        kept: list[dict[str, Any]] = []
+        if resume_after is not None and path.is_file():
+            kept = [line for line in read_metrics(path) if line["update"] <= resume_after]
+        write_text_atomically(path, "".join(dump_json(line) + "\n" for line in kept))
+        self._last_update = kept[-1]["update"] if kept else -1
+        self._file = path.open("ab")
+        self._writer = (
+            _open_tensorboard(path.parent, self._last_update + 1) if tensorboard else None
+        )
+
+    def __enter__(self) -> "MetricsLog":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and TensorBoard's writer."""
+        self._file.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def append(self, values: Mapping[str, MetricValue]) -> None:
+        """Write one update's numbers as a line, and make it last.
+
+        Raises UnknownNameError for a name that METRICS lacks, NonFiniteError for a NaN or an
+        infinity, ResumeError for an update that is already there, CheckpointError when the disk is
+        full. A refused line leaves the file as it was.
+        """
+        update = self._check(values)
+        line = (dump_json(dict(values)) + "\n").encode("utf-8")
+        size = self._file.tell()
+        try:
+            self._file.write(line)
+            self._file.flush()
+            fault_point("metrics.written")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            os.ftruncate(self._file.fileno(), size)
+            if is_disk_full(error):
+                raise disk_full_error(self.path, len(line)) from error
+            raise
+        self._last_update = update
+        if self._writer is not None:
+            for name, value in values.items():
+                if isinstance(value, int | float):
+                    self._writer.add_scalar(name, value, global_step=update)
+            self._writer.flush()
+
+    def _check(self, values: Mapping[str, MetricValue]) -> int:
+        """Return the update of a line that may be written."""
+        for name, value in values.items():
+            if name not in METRICS:
+                raise UnknownNameError(
+                    f'there is no metric named "{name}".',
+                    hint=nearest_hint(name, METRICS, "metrics"),
+                )
+            if isinstance(value, float) and not math.isfinite(value):
+                update = values.get("update")
+                raise NonFiniteError(
+                    f"metric `{name}` of update {update} is {value}.",
+                    hint="a number that does not exist is logged as None.",
+                )
+        update = values.get("update")
+        if not isinstance(update, int) or update <= self._last_update:
+            raise ResumeError(
+                f"{self.path} holds updates up to {self._last_update}; a line for update {update}"
+                " cannot follow."
+            )
+        return update
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a metrics file, one mapping per update; a torn last line is left out.
+
+    Raises CheckpointError naming the first other line that cannot be read.
+    """
+    lines = path.read_bytes().split(b"\n")
+    read: list[dict[str, Any]] = []
+    for number, line in enumerate(lines[:-1], start=1):
+        values = _parse_line(line)
+        if values is not None and (not read or values["update"] > read[-1]["update"]):
+            read.append(values)
+        elif number < len(lines) - 1 or lines[-1]:
+            raise CheckpointError(
+                f"line {number} of {path} is not a line of metrics.",
+                hint="remove the line, or start a new run.",
+            )
+    return read
+
+
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return None
+    is_update = isinstance(values, dict) and isinstance(values.get("update"), int)
+    return values if is_update else None
+
+
+def _open_tensorboard(run: Path, purge_step: int) -> "SummaryWriter":
+    """Return a writer whose later steps hide those of a run that was cut off."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(run / TENSORBOARD_FOLDER), purge_step=purge_step)
