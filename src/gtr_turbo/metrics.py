@@ -88,7 +88,7 @@ METRICS: dict[str, str] = {
     # speed
     "env_steps_per_second": "Turns played per second of acting, turns/s. Steady.",
     "tokens_per_second": "Tokens sampled per second of acting, tokens/s. Steady.",
-    "peak_memory_mb": "Most memory of the process (CPU) or the device (GPU) so far, MB. Levels off.",
+    "peak_memory_mb": "Most memory of the process (CPU) or device (GPU) so far, MB. Levels off.",
     # evaluation
     "eval_success_rate": "Agent's success on the fixed panel, 0–1. Rises; null if not evaluated.",
     "eval_return": "Agent's mean return on the fixed panel. Rises; null if not evaluated.",

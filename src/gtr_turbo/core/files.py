@@ -45,7 +45,7 @@ def dump_json(value: JSON | Mapping[str, JSON], *, indent: int | None = None) ->
     Raises NonFiniteError naming the place of a NaN or an infinity, which JSON cannot hold.
     """
     try:
-        return json.dumps(value, indent=indent, allow_nan=False, ensure_ascii=False)
+        return json.dumps(value, indent=indent, allow_nan=False)
     except ValueError as error:
         place = _non_finite_place(value)
         if place is None:
