@@ -89,6 +89,8 @@ class SftConfig(Section):
 
     num_steps: int = Field(0, ge=0)
     """Optimiser steps."""
+    finetuning: Literal["lora", "full"] = "full"
+    """What the supervised stage trains; its result is merged into the model that RL starts from."""
     batch_size: int = Field(64, ge=1)
     """Turns per step."""
     num_episodes: int = Field(2000, ge=1)

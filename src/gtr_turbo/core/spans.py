@@ -3,12 +3,13 @@
 A reply is JSON text such as ``{"cards": […], "formula": "1+", "thoughts": "…", "action": "2"}``.
 Everything before the key ``"action"`` is *thought* (cards, formula and thoughts), everything from
 that key on is *action*, the end-of-turn token included (`docs/paper.md`). The border is found on
-characters and carried to tokens by the offsets of the tokens that were really sampled; no token id
-of any tokenizer is written down here.
+characters and carried to the tokens that were really sampled by what they spell; no token id of any
+tokenizer is written down here.
 """
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable
 
 from gtr_turbo.errors import SpanError
 
@@ -27,26 +28,25 @@ def action_start(text: str) -> int | None:
     return found
 
 
-def split_tokens(text: str, token_ends: Sequence[int]) -> tuple[int, int]:
-    """Return (number of thought tokens, number of tokens): the border between the two spans.
+def count_thought_tokens(
+    text: str, num_tokens: int, prefix_characters: Callable[[int], int]
+) -> int:
+    """Return n: tokens [0, n) of a reply are thought, tokens [n, num_tokens) are action.
 
-    `token_ends[i]` is the number of characters of `text` that tokens 0…i spell; control tokens at
-    the end spell nothing, so their entries equal `len(text)`. A token that straddles the border
-    belongs to the action. A reply without the key is all thought except its last token, so that
-    each turn has an action.
+    `prefix_characters(k)` is the number of characters that the first k tokens spell; it must not
+    decrease. A token that straddles the border belongs to the action. A reply without the key is
+    all thought except its last token, so that each turn has an action.
 
-    Raises SpanError when there is no token, or the ends decrease.
+    Raises SpanError when there is no token.
 
-    >>> split_tokens('{"a":1,"action":"2"}', [5, 7, 10, 20, 20])
-    (2, 5)
+    >>> ends = [0, 5, 7, 10, 20, 20]
+    >>> count_thought_tokens('{"a":1,"action":"2"}', 5, ends.__getitem__)
+    2
     """
-    num_tokens = len(token_ends)
     if num_tokens == 0:
-        raise SpanError("a response has no tokens, so it has no action.")
-    if any(b < a for a, b in zip(token_ends, token_ends[1:], strict=False)):
-        raise SpanError(f"token ends must not decrease, got {list(token_ends)}.")
+        raise SpanError("a reply has no tokens, so it has no action.")
     border = action_start(text)
     if border is None:
-        return num_tokens - 1, num_tokens
-    num_thought = sum(1 for end in token_ends if end <= border)
-    return min(num_thought, num_tokens - 1), num_tokens
+        return num_tokens - 1
+    num_thought = bisect_right(range(1, num_tokens + 1), border, key=prefix_characters)
+    return min(num_thought, num_tokens - 1)

@@ -4,6 +4,7 @@ Axes: patch = one vision patch of a picture, feature = its flattened pixels, hei
 of a picture. Nothing is added to an object after it is made.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -60,6 +61,12 @@ class StepResult:
     """True when an unreadable reply was replaced by a seeded random action (lineage switch)."""
 
 
+def picture_hash(picture: UInt8[np.ndarray, "height width channel"]) -> str:
+    """Return the sha256 of a picture's shape and pixels."""
+    head = repr(picture.shape).encode()
+    return hashlib.sha256(head + np.ascontiguousarray(picture).tobytes()).hexdigest()
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureInputs:
@@ -69,7 +76,7 @@ class PictureInputs:
     grid: tuple[int, int, int]
     """(time, rows, columns) in patches, before the merger joins them."""
     sha256: str
-    """Hash of the picture's pixels and shape, as made by the environment."""
+    """`picture_hash` of the picture as the environment made it."""
 
 
 @final
@@ -78,6 +85,8 @@ class Prompt:
     """One observation, encoded: token ids with picture placeholders, and the picture."""
 
     token_ids: tuple[int, ...]
+    position_ids: Int64[np.ndarray, "3 seq"]
+    """Multimodal rotary positions (time, row, column) of each token."""
     picture: PictureInputs
 
 
@@ -113,6 +122,7 @@ class Reply:
 class Turn:
     """One exchange, as it happened."""
 
+    observation: Observation
     prompt: Prompt
     reply: Reply
     sampling: SamplingSettings
@@ -123,7 +133,6 @@ class Turn:
     terminated: bool
     truncated: bool
     success: bool
-    state_key: str
     policy_version: str
     """Fingerprint of the weights that sampled the reply."""
 
@@ -171,5 +180,3 @@ class Episode:
 
 JsonState = dict[str, Any]
 """A JSON-able snapshot: numbers, strings, lists, dicts and None."""
-
-GridArray = Int64[np.ndarray, "picture 3"]

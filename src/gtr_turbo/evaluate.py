@@ -1,0 +1,136 @@
+"""Success on a fixed panel of episodes that no training stream contains by construction of its seed."""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+
+from gtr_turbo.core.config import Config
+from gtr_turbo.core.seeding import stream_seed
+from gtr_turbo.envs.base import AbstractTask
+from gtr_turbo.envs.registry import make_task
+from gtr_turbo.policies.base import AbstractPolicy
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What a policy did on the panel."""
+
+    success_rate: float
+    ci95: tuple[float, float]
+    """Wilson's 95 % interval of the success rate over episodes."""
+    mean_return: float
+    """Undiscounted task reward per episode."""
+    num_episodes: int
+    solvable_success_rate: float | None
+    """Success on the episodes that can be won at all; None when there is none."""
+    num_solvable: int
+    panel_sha256: str
+    """Hash of the panel's first states: equal hashes mean the same episodes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers under the names of `summary.json`."""
+        return {
+            "success_rate": self.success_rate,
+            "ci95": list(self.ci95),
+            "return": self.mean_return,
+            "episodes": self.num_episodes,
+            "solvable_success_rate": self.solvable_success_rate,
+            "solvable_episodes": self.num_solvable,
+            "panel_sha256": self.panel_sha256,
+        }
+
+
+def evaluate(
+    policy: AbstractPolicy,
+    config: Config,
+    num_episodes: int | None = None,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> Evaluation:
+    """Return the policy's success on the first `num_episodes` episodes of the panel.
+
+    The panel depends on `evaluation.panel_seed` and the task's rules alone; training rules that end
+    episodes early are off where `task.evaluation_rules` says so. Replies are sampled at
+    `evaluation.temperature` from a generator that the panel seeds, so equal weights give equal
+    numbers on a CPU.
+    """
+    settings = config.evaluation
+    total = settings.num_episodes if num_episodes is None else num_episodes
+    rules = {**config.task.rules, **config.task.evaluation_rules}
+    generator = torch.Generator(_device(policy)).manual_seed(
+        stream_seed(settings.panel_seed, "sampler")
+    )
+    sampling = policy.sampling(settings.temperature, config.rollout.max_new_tokens)
+    outcomes: list[tuple[bool, float, bool]] = []
+    panel = hashlib.sha256()
+    for first in range(0, total, settings.num_parallel):
+        numbers = range(first, min(first + settings.num_parallel, total))
+        tasks = [_panel_task(config, rules, number) for number in numbers]
+        for task in tasks:
+            panel.update(task.observation.state_key.encode() + b"\0")
+        outcomes += _play(policy, tasks, lambda prompts: policy.respond(prompts, sampling, generator))
+        tick(len(outcomes), total)
+    wins = [success for success, _, _ in outcomes]
+    solvable = [success for success, _, can_be_won in outcomes if can_be_won]
+    return Evaluation(
+        success_rate=sum(wins) / total,
+        ci95=wilson_interval(sum(wins), total),
+        mean_return=sum(value for _, value, _ in outcomes) / total,
+        num_episodes=total,
+        solvable_success_rate=sum(solvable) / len(solvable) if solvable else None,
+        num_solvable=len(solvable),
+        panel_sha256=panel.hexdigest(),
+    )
+
+
+def _panel_task(config: Config, rules: dict[str, Any], number: int) -> AbstractTask:
+    seed = stream_seed(config.evaluation.panel_seed, "panel", number)
+    task = make_task(config.task.name, rules, seed)
+    task.reset(seed)
+    return task
+
+
+def _play(
+    policy: AbstractPolicy, tasks: Sequence[AbstractTask], respond: Callable[..., Any]
+) -> list[tuple[bool, float, bool]]:
+    """Return (success, return, solvable) of one episode per task, played side by side."""
+    returns = [0.0] * len(tasks)
+    wins = [False] * len(tasks)
+    open_tasks = list(range(len(tasks)))
+    while open_tasks:
+        prompts = policy.encode([tasks[index].observation for index in open_tasks])
+        still_open: list[int] = []
+        for index, reply in zip(open_tasks, respond(prompts), strict=True):
+            result = tasks[index].step(reply.text)
+            returns[index] += result.rewards["task"]
+            wins[index] = wins[index] or result.success
+            if not (result.terminated or result.truncated):
+                still_open.append(index)
+        open_tasks = still_open
+    return [(win, value, task.solvable)
+            for win, value, task in zip(wins, returns, tasks, strict=True)]  # fmt: skip
+
+
+def _device(policy: AbstractPolicy) -> torch.device:
+    return next(iter(policy.critic_parameters()))[1].device
+
+
+Z_95 = 1.959964
+"""Normal quantile of a two-sided 95 % interval."""
+
+
+def wilson_interval(successes: int, total: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a rate; it stays inside [0, 1] and is sound near the ends.
+
+    >>> [round(x, 3) for x in wilson_interval(50, 100)]
+    [0.404, 0.596]
+    """
+    rate, square = successes / total, Z_95**2
+    centre = (rate + square / (2 * total)) / (1 + square / total)
+    spread = math.sqrt(rate * (1 - rate) / total + square / (4 * total**2))
+    half = Z_95 * spread / (1 + square / total)
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,39 @@
+"""Credit through time: generalised advantage estimation over the turns of an episode."""
+
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+
+def gae(
+    rewards: Float32[Tensor, " step"],
+    values: Float32[Tensor, " step"],
+    next_value: float,
+    gamma: float,
+    gae_lambda: float,
+) -> Float32[Tensor, " step"]:
+    """Return the advantage of each turn of one stretch of turns.
+
+    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γ λ A_{t+1} (Schulman et al. 2016, Eq. 16), where
+    V after the last turn is `next_value`: 0 when the task terminated, the critic's value of the
+    prompt that followed when the stretch was truncated or cut by the end of the update.
+    """
+    advantages = torch.zeros_like(rewards)
+    following = 0.0
+    value_after = next_value
+    for step in range(len(rewards) - 1, -1, -1):
+        delta = float(rewards[step]) + gamma * value_after - float(values[step])
+        following = delta + gamma * gae_lambda * following
+        advantages[step] = following
+        value_after = float(values[step])
+    return advantages
+
+
+STD_FLOOR = 1e-5
+"""Added to the standard deviation, as in the lineage's code; keeps equal advantages finite."""
+
+
+def standardise(advantages: Float32[Tensor, " turn"]) -> Float32[Tensor, " turn"]:
+    """Return the advantages with mean 0 and standard deviation 1 over the update."""
+    centred = advantages - advantages.mean()
+    return centred / (advantages.std(unbiased=False) + STD_FLOOR)

@@ -1,0 +1,52 @@
+"""The clipped policy and value losses, and what to watch about them."""
+
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+Turns = Float32[Tensor, " turn"]
+
+RATIO_LIMIT = 10.0
+"""Beyond this ratio only the clipped surrogate is used, as in the lineage's code."""
+
+
+def clipped_surrogate(logprob: Turns, old_logprob: Turns, advantage: Turns, clip: float) -> Turns:
+    """Return the policy loss of each turn: −min(r A, clip(r, 1−c, 1+c) A), r = π_θ/π_θold.
+
+    `logprob` is the λ-weighted turn log-probability (paper, Eq. 6). Where r exceeds `RATIO_LIMIT`
+    the unclipped term is left out, so that one runaway turn with a negative advantage cannot
+    dominate the batch.
+    """
+    ratio = torch.exp(logprob - old_logprob)
+    clipped = ratio.clamp(1 - clip, 1 + clip) * advantage
+    surrogate = torch.minimum(ratio * advantage, clipped)
+    return -torch.where(ratio > RATIO_LIMIT, clipped, surrogate)
+
+
+def value_loss(value: Turns, old_value: Turns, target: Turns, value_clip: float | None) -> Turns:
+    """Return ½ max((V − R)², (V_old + clip(V − V_old, ±c) − R)²) of each turn; None: ½ (V − R)²."""
+    error = (value - target).square()
+    if value_clip is None:
+        return 0.5 * error
+    near = old_value + (value - old_value).clamp(-value_clip, value_clip)
+    return 0.5 * torch.maximum(error, (near - target).square())
+
+
+def approximate_kl(logprob: Turns, old_logprob: Turns) -> float:
+    """Return the mean of r − 1 − log r: how far the policy has moved from the behaviour one, nats."""
+    difference = (logprob - old_logprob).detach()
+    return float((torch.exp(difference) - 1 - difference).mean())
+
+
+def clip_fraction(logprob: Turns, old_logprob: Turns, clip: float) -> float:
+    """Return the share of turns whose ratio lies outside [1 − c, 1 + c]."""
+    ratio = torch.exp((logprob - old_logprob).detach())
+    return float(((ratio - 1).abs() > clip).float().mean())
+
+
+def explained_variance(value: Turns, target: Turns) -> float:
+    """Return 1 − Var(target − value) / Var(target); 0 for a critic that knows nothing."""
+    variance = float(target.var(unbiased=False))
+    if variance == 0:
+        return 0.0
+    return 1 - float((target - value).var(unbiased=False)) / variance

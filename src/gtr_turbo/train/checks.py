@@ -1,0 +1,117 @@
+"""What a run proves about itself while it runs (design truths 1, 2, 3, 4 and 6)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from gtr_turbo.core.batch import Scores, TokenRows
+from gtr_turbo.core.turns import Turn, picture_hash
+from gtr_turbo.errors import LogprobMismatchError, StaleAdapterError, VisionMismatchError
+from gtr_turbo.policies.base import AbstractPolicy
+from gtr_turbo.teachers.merged import WeightTeacher
+from gtr_turbo.train.session import Session
+
+LOGPROB_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
+"""Largest allowed mean difference per token between sampled and recomputed log-probability, nats.
+
+float32 agrees to about 1e-6; bfloat16 kernels differ with the batch's shape by some hundredths.
+"""
+NUM_PROBED = 8
+"""Turns that the blank-picture probe looks at."""
+
+
+def check(
+    session: Session, update: int, turns: Sequence[Turn], rows: TokenRows, scores: Scores
+) -> dict[str, float]:
+    """Return what was measured; raises a named error for a truth that does not hold.
+
+    The log-probability check runs at every update; the blank-picture probe in the first update, in
+    the first one with a teacher and then every `run.check_interval` updates.
+    """
+    found = {"logprob_gap": logprob_gap(turns, rows, scores, session.config.model.dtype)}
+    check_pictures(turns, rows)
+    if session.is_check_due(update):
+        probe = rows.select(torch.arange(min(NUM_PROBED, rows.num_turns)))
+        temperature = session.config.rollout.temperature
+        found["picture_effect_agent"] = picture_effect(session.policy, probe, temperature, "agent")
+        if session.teacher.is_ready:
+            found["picture_effect_teacher"] = teacher_picture_effect(
+                session.policy, session.teacher, probe
+            )
+    return found
+
+
+def logprob_gap(turns: Sequence[Turn], rows: TokenRows, scores: Scores, dtype: str) -> float:
+    """Return the mean |recomputed − behaviour| log-probability per token, nats.
+
+    Raises LogprobMismatchError beyond `LOGPROB_TOLERANCE`: then the ratio of PPO would be biased
+    before its first step.
+    """
+    behaviour = torch.cat([torch.from_numpy(turn.reply.token_logprobs) for turn in turns])
+    recomputed = scores.token_logprob[rows.is_response]
+    gap = float((recomputed - behaviour).abs().mean())
+    if not gap <= LOGPROB_TOLERANCE[dtype]:
+        raise LogprobMismatchError(
+            f"recomputed log-probabilities differ from the sampled ones by {gap:.2e} nats per token"
+            f" on average; at most {LOGPROB_TOLERANCE[dtype]:g} is allowed in {dtype}.",
+            hint="is sampling processed in a way that scoring does not know, or is dropout on?",
+        )
+    return gap
+
+
+def check_pictures(turns: Sequence[Turn], rows: TokenRows) -> None:
+    """Raise VisionMismatchError unless each row carries the picture that its environment showed."""
+    for index, turn in enumerate(turns[:NUM_PROBED]):
+        shown = picture_hash(turn.observation.picture)
+        if not shown == turn.prompt.picture.sha256 == rows.vision.hashes[index]:
+            raise VisionMismatchError(
+                f"turn {index} was shown picture {shown[:12]}, its prompt holds"
+                f" {turn.prompt.picture.sha256[:12]} and its row {rows.vision.hashes[index][:12]}."
+            )
+
+
+@torch.no_grad()
+def picture_effect(
+    policy: AbstractPolicy, rows: TokenRows, temperature: float, who: str
+) -> float:
+    """Return the largest change of a log-probability when the pictures are blanked, nats.
+
+    Raises VisionMismatchError when there is none: then the pictures do not reach the model.
+    """
+    blind = replace(rows, vision=rows.vision.blank())
+    seen, unseen = (
+        policy.score(part, temperature, temperature, values=False).token_logprob
+        for part in (rows, blind)
+    )
+    effect = float((seen - unseen).abs().max())
+    if not effect > 0:
+        raise VisionMismatchError(
+            f"blanking the pictures does not change any log-probability of the {who}.",
+            hint="are the pictures all blank, or lost on the way to the model?",
+        )
+    return effect
+
+
+def teacher_picture_effect(policy: AbstractPolicy, teacher: WeightTeacher, rows: TokenRows) -> float:
+    """Return `picture_effect` of the teacher, through the teacher's own scoring."""
+    seen = teacher.score(policy, rows)
+    unseen = teacher.score(policy, replace(rows, vision=rows.vision.blank()))
+    effect = float((seen - unseen).abs().max())
+    if not effect > 0:
+        raise VisionMismatchError(
+            "blanking the pictures does not change any log-probability of the teacher.",
+            hint="are the pictures lost in the teacher's forward pass?",
+        )
+    return effect
+
+
+def check_provenance(policy: AbstractPolicy, turns: Sequence[Turn]) -> None:
+    """Raise StaleAdapterError unless the weights about to train are the ones that sampled."""
+    now = policy.fingerprint()
+    others = {turn.policy_version for turn in turns} - {now}
+    if others:
+        raise StaleAdapterError(
+            f"turns were sampled by weights {sorted(others)[0][:12]}, the policy now has {now[:12]}.",
+            hint="was an adapter loaded between the rollout and the update?",
+        )

@@ -1,0 +1,111 @@
+"""Numbers that describe an update's episodes, and the episodes that are kept to look at."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from gtr_turbo.core.batch import Guidance, TurnBatch
+from gtr_turbo.core.turns import Episode, EpisodeEnd, Turn
+from gtr_turbo.ops.ppo import explained_variance
+
+Number = float | int | None
+
+
+def describe(
+    episodes: Sequence[Episode], guidance: Guidance | None, batch: TurnBatch
+) -> dict[str, Number]:
+    """Return the update's metrics about episodes, turns, guidance and credit (`docs/metrics.md`)."""
+    turns = [turn for episode in episodes for turn in episode.turns]
+    ended = [e for e in episodes if e.end is not EpisodeEnd.UPDATE_BOUNDARY]
+    lengths = [e.prior_turns + len(e.turns) for e in ended]
+    return {
+        "success_rate": _mean([e.success for e in ended]),
+        "return": _mean([e.task_return for e in ended]),
+        "episodes": len(ended),
+        "episode_length": _mean(lengths),
+        "legal_rate": _mean([turn.legal for turn in turns]),
+        "valid_format_rate": _mean([turn.parsed.valid_format for turn in turns]),
+        "random_action_rate": _mean([turn.random_action for turn in turns]),
+        "unfinished_rate": _mean([not turn.reply.finished for turn in turns]),
+        "reply_tokens": _mean([len(turn.reply.token_ids) for turn in turns]),
+        "thought_tokens": _mean([turn.reply.num_thought_tokens for turn in turns]),
+        "distinct_thought_share": len({_thought(turn) for turn in turns}) / len(turns),
+        "guidance_kl": None if guidance is None else float(guidance.kl.mean()),
+        "guided_share": 0.0 if guidance is None else float(guidance.is_guided.float().mean()),
+        "advantage_std": float(batch.advantage.std(unbiased=False)),
+        "value_mean": float(batch.old_value.mean()),
+        "value_target_mean": float(batch.value_target.mean()),
+        "explained_variance": explained_variance(batch.old_value, batch.value_target),
+    }
+
+
+def _thought(turn: Turn) -> tuple[int, ...]:
+    return turn.reply.token_ids[: turn.reply.num_thought_tokens]
+
+
+def _mean(values: Sequence[float | bool]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def sampled_episodes(
+    episodes: Sequence[Episode], guidance: Guidance | None, values: torch.Tensor, count: int
+) -> list[tuple[Episode, list[float | None], list[float]]]:
+    """Return up to `count` whole-looking episodes with their turns' KL and values.
+
+    Finished episodes come first and are taken evenly over the update, so that early and late ones
+    are seen.
+    """
+    starts = np.cumsum([0, *(len(e.turns) for e in episodes)])
+    finished = [i for i, e in enumerate(episodes) if e.end is not EpisodeEnd.UPDATE_BOUNDARY]
+    candidates = finished or list(range(len(episodes)))
+    if count == 0 or not candidates:
+        return []
+    step = max(1, len(candidates) // count)
+    chosen: list[tuple[Episode, list[float | None], list[float]]] = []
+    for index in candidates[::step][:count]:
+        span = slice(int(starts[index]), int(starts[index + 1]))
+        kl: list[float | None] = (
+            [None] * len(episodes[index].turns) if guidance is None else guidance.kl[span].tolist()
+        )
+        chosen.append((episodes[index], kl, values[span].tolist()))
+    return chosen
+
+
+def episode_records(
+    chosen: Sequence[tuple[Episode, list[float | None], list[float]]], update: int
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Return (episodes as the report reads them, pictures by file name)."""
+    records: list[dict[str, Any]] = []
+    pictures: dict[str, np.ndarray] = {}
+    for number, (episode, kl, values) in enumerate(chosen):
+        turns: list[dict[str, Any]] = []
+        for step, turn in enumerate(episode.turns):
+            name = f"update-{update:04d}-e{number}-t{step}.png"
+            pictures[name] = turn.observation.picture
+            turns.append(_turn_record(turn, name, kl[step], values[step]))
+        records.append({
+            "update": update,
+            "environment": episode.environment,
+            "seed": episode.seed,
+            "end": episode.end.value,
+            "success": episode.success,
+            "return": episode.task_return,
+            "turns": turns,
+        })  # fmt: skip
+    return records, pictures
+
+
+def _turn_record(turn: Turn, picture: str, kl: float | None, value: float) -> dict[str, Any]:
+    return {
+        "picture": picture,
+        "prompt": turn.observation.prompt,
+        "reply": turn.reply.text,
+        "action": turn.parsed.action,
+        "legal": turn.legal,
+        "reason": turn.parsed.reason,
+        "rewards": dict(turn.rewards),
+        "kl": kl,
+        "value": value,
+    }

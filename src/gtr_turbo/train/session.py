@@ -1,0 +1,266 @@
+"""Everything that a run holds between updates, and how it is saved and found again."""
+
+import json
+import math
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from gtr_turbo.core.batch import Guidance, TurnBatch
+from gtr_turbo.core.config import Config
+from gtr_turbo.core.faultline import fault_point
+from gtr_turbo.core.seeding import Seeds
+from gtr_turbo.core.turns import Episode
+from gtr_turbo.envs.registry import make_task
+from gtr_turbo.errors import ResumeError
+from gtr_turbo.evaluate import evaluate
+from gtr_turbo.history import CheckpointHistory
+from gtr_turbo.metrics import AbstractProgress, MetricsLog
+from gtr_turbo.policies.base import AbstractPolicy
+from gtr_turbo.report.episodes import save_episodes
+from gtr_turbo.rollout import Rollout
+from gtr_turbo.runstate import RunDirectory
+from gtr_turbo.teachers.merged import WeightTeacher, zero_change
+from gtr_turbo.train import record
+from gtr_turbo.train.optim import Optimizer
+
+NUM_TEACHERS = 2
+"""Teacher states on disk: the newest, and the one that a damaged newest checkpoint falls back to."""
+PHASES = ("teach", "act", "guide", "credit", "improve", "remember")
+
+
+@final
+class Session:
+    """A run in progress. `train` reads it top to bottom; nothing here decides how to learn."""
+
+    def __init__(
+        self, config: Config, policy: AbstractPolicy, run: RunDirectory, progress: AbstractProgress
+    ) -> None:
+        """Set everything up as at the start of a run; `restore` moves it to a checkpoint."""
+        self.config, self.policy, self.run, self.progress = config, policy, run, progress
+        device = next(iter(policy.critic_parameters()))[1].device
+        self.seeds = Seeds.make(config.run.seed, str(device))
+        count = config.rollout.num_environments
+        self.rollout = Rollout(
+            [make_task(config.task.name, config.task.rules, self.seeds.task(i)) for i in range(count)]
+        )
+        self.teacher = WeightTeacher(
+            config.guidance, config.guidance.temperature, config.ppo.micro_batch_size
+        )
+        is_merging = config.guidance.kind != "none" and config.guidance.teacher == "merged"
+        self.history = CheckpointHistory(config.merge) if is_merging else None
+        self.optimizer = Optimizer(policy, config)
+        self.update = 0
+        self.evaluations: list[dict[str, Any]] = []
+        self.phase_seconds = dict.fromkeys((*PHASES, "evaluate", "sft"), 0.0)
+        self._this_update: dict[str, float] = {}
+        self._phase_start = 0.0
+        self._learning_rate = 0.0
+        self._first_guided: int | None = None
+        self._log: MetricsLog | None = None
+
+    # -- during an update ------------------------------------------------------------------------
+
+    def remaining_updates(self) -> Iterator[int]:
+        """Yield the numbers of the updates that are still to run, from 1."""
+        with MetricsLog(self.run.path, tensorboard=self.config.run.tensorboard,
+                        resume_after=self.update or None) as self._log:  # fmt: skip
+            while self.update < self.config.run.num_updates:
+                self._this_update = {}
+                if self.update == 1 and self._has_static_teacher():
+                    self.teacher.become(zero_change(self.policy.change()), must_differ=False)
+                yield self.update + 1
+        self._log = None
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a phase and show it."""
+        self.progress.phase(name)
+        fault_point(f"phase.{name}")
+        self._this_update[name] = 0.0
+        start = self._phase_start = time.monotonic()
+        yield
+        inside = self._this_update.pop("evaluate", 0.0)
+        self._this_update[name] = time.monotonic() - start - inside
+        self.phase_seconds[name] += self._this_update[name]
+
+    def tick(self, done: int, total: int) -> None:
+        """Show how far the phase is."""
+        self.progress.step(done, total)
+
+    def is_check_due(self, update: int) -> bool:
+        """Return whether the blank-picture probe runs: first, first guided, every so many."""
+        if self.teacher.is_ready and self._first_guided is None:
+            self._first_guided = update
+        return update in (1, self._first_guided) or update % self.config.run.check_interval == 0
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the learning rate of the update."""
+        self.optimizer.set_learning_rate(rate)
+        self._learning_rate = rate
+
+    def finish_update(
+        self,
+        update: int,
+        values: dict[str, Any],
+        episodes: list[Episode],
+        guidance: Guidance | None,
+        batch: TurnBatch,
+    ) -> None:
+        """Evaluate if due, write metrics and episodes, save everything; then the update counts."""
+        self.update = update
+        interval = self.config.evaluation.interval
+        if interval and update % interval == 0 and update < self.config.run.num_updates:
+            self.evaluate("agent")
+            if self.history is not None and self.history.updates:
+                self.evaluate("teacher")
+            values |= self._latest_evaluations()
+        chosen = record.sampled_episodes(
+            episodes, guidance, batch.old_value, self.config.run.saved_episodes
+        )
+        save_episodes(self.run.path, update, *record.episode_records(chosen, update))
+        values = self._complete(update, values, episodes)
+        assert self._log is not None
+        self._log.append(values)
+        fault_point("metrics.appended")
+        if update % self.config.run.checkpoint_interval == 0 or update == self.config.run.num_updates:
+            self.save()
+        self.progress.update(values)
+
+    def evaluate(self, who: str) -> dict[str, Any]:
+        """Measure `initial`, `agent` or `teacher` on the panel, and keep the result.
+
+        The teacher is what the checkpoints so far would merge into.
+        """
+        start = time.monotonic()
+        self.progress.phase("evaluate")
+        if who == "teacher":
+            assert self.history is not None
+            with self.policy.wearing(self.history.preview()):
+                found = evaluate(self.policy, self.config, tick=self.tick).to_json()
+        else:
+            found = evaluate(self.policy, self.config, tick=self.tick).to_json()
+        line = {"update": self.update, "who": who, **found}
+        self.evaluations.append(line)
+        lines = "".join(json.dumps(entry) + "\n" for entry in self.evaluations)
+        self.run.write_text("evaluations.jsonl", lines)
+        seconds = time.monotonic() - start
+        self.phase_seconds["evaluate"] += seconds
+        self._this_update["evaluate"] = self._this_update.get("evaluate", 0.0) + seconds
+        return found
+
+    def _has_static_teacher(self) -> bool:
+        guidance = self.config.guidance
+        return guidance.kind != "none" and guidance.teacher == "static"
+
+    def _latest_evaluations(self) -> dict[str, float]:
+        now = {e["who"]: e for e in self.evaluations if e["update"] == self.update}
+        names = {"agent": "eval", "teacher": "eval_teacher"}
+        return {
+            f"{names[who]}_{key}": found[key]
+            for who, found in now.items()
+            for key in ("success_rate", "return")
+        }
+
+    def _complete(
+        self, update: int, values: dict[str, Any], episodes: list[Episode]
+    ) -> dict[str, Any]:
+        """Return the update's metrics with counters, teacher, merge and timings added."""
+        turns = self.config.rollout.turns_per_update
+        tokens = sum(len(t.reply.token_ids) for e in episodes for t in e.turns)
+        inside = self._this_update.get("evaluate", 0.0)
+        self._this_update["remember"] = time.monotonic() - self._phase_start - inside
+        seconds = {name: self._this_update.get(name, 0.0) for name in PHASES}
+        merged: dict[str, Any] = {"teacher_fingerprint": self.teacher.fingerprint, "teacher_updates": 0}
+        if self.history is not None and self.history.merged_updates:
+            found = self.history.diagnostics()
+            merged |= {
+                "teacher_updates": len(self.history.merged_updates),
+                "merge_zero_fraction": found["zero_fraction"],
+                "merge_norm_ratio": found["norm_ratio"],
+            }
+        return {
+            "update": update,
+            "env_steps": update * turns,
+            **values,
+            **merged,
+            "learning_rate": self._learning_rate,
+            "env_steps_per_second": turns / sum(seconds.values()),
+            "tokens_per_second": tokens / seconds["act"],
+            "peak_memory_mb": _peak_memory_mb(),
+            **{f"seconds_{name}": value for name, value in seconds.items()},
+        }
+
+    # -- between updates -------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write teacher and checkpoint of the present update, whole or not at all."""
+        name = f"update-{self.update:04d}"
+        if self.history is not None:
+            self.run.write_directory(f"teacher/{name}", self.history.save)
+        self.run.write_directory(
+            f"checkpoints/{name}",
+            self._fill,
+            extra={"update": self.update, "weights_sha256": self.policy.fingerprint()},
+        )
+        self.run.set_latest(f"checkpoints/{name}")
+        keep = self.config.run.keep_checkpoints
+        if keep is not None:
+            self.run.prune("checkpoints", keep)
+        self.run.prune("teacher", NUM_TEACHERS)
+
+    def restore(self) -> bool:
+        """Go to the newest whole checkpoint; False when there is none. Raises ResumeError."""
+        found = self.run.newest_checkpoint()
+        if found is None:
+            return False
+        name = found.rsplit("/", 1)[1]
+        directory = self.run.path / found
+        state = json.loads((directory / "state.json").read_text())
+        if self.history is not None:
+            if not self.run.verify_directory(f"teacher/{name}"):
+                raise ResumeError(
+                    f"{found} needs teacher/{name}, which is missing or damaged.",
+                    hint="the merge sums cannot be guessed; start a new run directory.",
+                )
+            self.history.load(self.run.path / "teacher" / name)
+            if self.history.teacher is not None:
+                self.teacher.become(self.history.teacher, must_differ=False)
+        self.policy.load(directory)
+        self.optimizer.load(directory)
+        self.seeds.restore(state["seeds"])
+        self.rollout.restore(state["rollout"])
+        self.update = state["update"]
+        self.evaluations = state["evaluations"]
+        self.phase_seconds |= state["phase_seconds"]
+        self._first_guided = state["first_guided"]
+        if self.update and self._has_static_teacher():
+            self.teacher.become(zero_change(self.policy.change()), must_differ=False)
+        return True
+
+    def _fill(self, directory: Path) -> None:
+        self.policy.save(directory)
+        self.optimizer.save(directory)
+        state = {
+            "update": self.update,
+            "seeds": self.seeds.state(),
+            "rollout": self.rollout.state(),
+            "evaluations": self.evaluations,
+            "phase_seconds": self.phase_seconds,
+            "first_guided": self._first_guided,
+        }
+        (directory / "state.json").write_text(json.dumps(state) + "\n")
+
+
+def _peak_memory_mb() -> float:
+    """Return the process's largest resident size so far, and the GPU's on a GPU, in MB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return math.ceil(max(host, device) / 1e6)
