@@ -80,13 +80,16 @@ class TokenRows:
     def __post_init__(self) -> None:
         """Refuse overlapping masks and turns without a prompt or an action."""
         overlap = (
-            (self.is_prompt & (self.is_thought | self.is_action)) | (self.is_thought & self.is_action)
+            (self.is_prompt & (self.is_thought | self.is_action))
+            | (self.is_thought & self.is_action)
         ).any()
         if overlap:
             raise SpanError("prompt, thought and action must not overlap.")
         empty = ~(self.is_action.any(dim=1) & self.is_prompt.any(dim=1))
         if empty.any():
-            raise SpanError(f"rows {empty.nonzero().flatten().tolist()} lack a prompt or an action.")
+            raise SpanError(
+                f"rows {empty.nonzero().flatten().tolist()} lack a prompt or an action."
+            )
 
     @property
     def num_turns(self) -> int:

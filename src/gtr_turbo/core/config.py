@@ -327,7 +327,9 @@ def _explain(error: ValidationError) -> ConfigError:
             section = annotation
         return ConfigError(
             f"there is no configuration key `{where}`.",
-            hint=nearest_hint(key, section.model_fields, f"keys of `{'.'.join(owners) or 'config'}`"),
+            hint=nearest_hint(
+                key, section.model_fields, f"keys of `{'.'.join(owners) or 'config'}`"
+            ),
         )
     message = f"`{where}`: {first['msg']}, got {first['input']!r}."
     return ConfigError(message if where else f"{first['msg']}.")

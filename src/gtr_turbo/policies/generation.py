@@ -60,7 +60,9 @@ def sample(
         if not any(is_open) or step + 1 == sampling.max_new_tokens:
             break
         if sum(is_open) * 2 <= len(rows):
-            keep = torch.tensor([slot for slot, going in enumerate(is_open) if going], device=device)
+            keep = torch.tensor(
+                [slot for slot, going in enumerate(is_open) if going], device=device
+            )
             cache.batch_select_indices(keep)
             rows, is_open = [rows[int(slot)] for slot in keep], [True] * len(keep)
             picked, mask, position = picked[keep], mask[keep], position[keep]

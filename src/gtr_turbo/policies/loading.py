@@ -35,7 +35,9 @@ def resolve_device(name: str) -> torch.device:
         raise ConfigError(f'`model.device` "{name}" is no torch device.',
                           hint="use auto, cpu, cuda or cuda:N.") from None  # fmt: skip
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f'`model.device` is "{name}", but torch sees no GPU.', hint="use auto or cpu.")
+        raise ConfigError(
+            f'`model.device` is "{name}", but torch sees no GPU.', hint="use auto or cpu."
+        )
     return device
 
 
@@ -111,7 +113,9 @@ def add_adapters(network: torch.nn.Module, config: LoraConfig, *, critic: bool) 
 
 def _target_pattern(network: torch.nn.Module, config: LoraConfig) -> str:
     """Return a pattern that matches every linear layer of the chosen parts, and nothing else."""
-    linear = [name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)]
+    linear = [
+        name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)
+    ]
     patterns: list[str] = []
     for part in config.targets:
         prefix = _PARTS[part]

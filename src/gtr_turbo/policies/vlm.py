@@ -46,7 +46,9 @@ class VlmPolicy(AbstractPolicy):
         self._trunk = critic.trunk
         own_adapter = critic.trunk == "own_adapter"
         self._model: Any = (
-            add_adapters(network, lora, critic=own_adapter) if model.finetuning == "lora" else network
+            add_adapters(network, lora, critic=own_adapter)
+            if model.finetuning == "lora"
+            else network
         )
         self._network: Any = network
         width = network.get_output_embeddings().weight.shape[1]  # pyright: ignore[reportCallIssue, reportAttributeAccessIssue]
@@ -317,7 +319,9 @@ class VlmPolicy(AbstractPolicy):
         stops.add(tokenizer.eos_token_id)
         control = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
-        control |= {getattr(network.config, name) for name in names if hasattr(network.config, name)}
+        control |= {
+            getattr(network.config, name) for name in names if hasattr(network.config, name)
+        }
         rows = network.get_output_embeddings().weight.shape[0]
         control |= set(range(len(tokenizer), rows))
         return frozenset(stops), tuple(sorted(i for i in control - stops if 0 <= i < rows))
@@ -371,4 +375,3 @@ class VlmPolicy(AbstractPolicy):
                 f"picture tokens per turn {found.tolist()[:8]} do not match the pictures' features"
                 f" {needed.tolist()[:8]}."
             )
-

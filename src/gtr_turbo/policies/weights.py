@@ -92,7 +92,9 @@ class WeightStore:
             weight: Tensor = layer.get_base_layer().weight
             delta = change[f"{name}.weight"].to(weight.device, weight.dtype)
 
-            def add(_: nn.Module, args: tuple[Tensor, ...], out: Tensor, delta: Tensor = delta) -> Tensor:
+            def add(
+                _: nn.Module, args: tuple[Tensor, ...], out: Tensor, delta: Tensor = delta
+            ) -> Tensor:
                 return out + functional.linear(args[0], delta)
 
             handles.append(layer.get_base_layer().register_forward_hook(add))
@@ -131,7 +133,9 @@ class WeightStore:
         digest = hashlib.sha256()
         for name, parameter in self.policy_parameters():
             digest.update(name.encode())
-            digest.update(parameter.detach().to("cpu", torch.float32).contiguous().numpy().tobytes())
+            digest.update(
+                parameter.detach().to("cpu", torch.float32).contiguous().numpy().tobytes()
+            )
         return digest.hexdigest()
 
     def save(self, directory: Path) -> None:

@@ -72,9 +72,7 @@ def check_pictures(turns: Sequence[Turn], rows: TokenRows) -> None:
 
 
 @torch.no_grad()
-def picture_effect(
-    policy: AbstractPolicy, rows: TokenRows, temperature: float, who: str
-) -> float:
+def picture_effect(policy: AbstractPolicy, rows: TokenRows, temperature: float, who: str) -> float:
     """Return the largest change of a log-probability when the pictures are blanked, nats.
 
     Raises VisionMismatchError when there is none: then the pictures do not reach the model.
@@ -93,7 +91,9 @@ def picture_effect(
     return effect
 
 
-def teacher_picture_effect(policy: AbstractPolicy, teacher: WeightTeacher, rows: TokenRows) -> float:
+def teacher_picture_effect(
+    policy: AbstractPolicy, teacher: WeightTeacher, rows: TokenRows
+) -> float:
     """Return `picture_effect` of the teacher, through the teacher's own scoring."""
     seen = teacher.score(policy, rows)
     unseen = teacher.score(policy, replace(rows, vision=rows.vision.blank()))

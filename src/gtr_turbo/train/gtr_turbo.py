@@ -60,7 +60,11 @@ def train(session: Session) -> None:
         # 2  ACT      let the agent play; keep exactly what it saw, said and sampled
         with session.phase("act"):
             episodes = session.rollout.collect(
-                policy, sampling, session.seeds.sampler, config.rollout.turns_per_update, session.tick
+                policy,
+                sampling,
+                session.seeds.sampler,
+                config.rollout.turns_per_update,
+                session.tick,
             )
             turns = [turn for episode in episodes for turn in episode.turns]
 
@@ -140,7 +144,9 @@ def assign_credit(
     totals = {place: torch.zeros_like(task) for place in ("reward", "advantage", "return")}
     for place, channel in channels:
         totals[place] = totals[place] + channel
-    advantage = _gae_of_episodes(policy, episodes, task + totals["reward"], scores.value, config.ppo)
+    advantage = _gae_of_episodes(
+        policy, episodes, task + totals["reward"], scores.value, config.ppo
+    )
     value_target = advantage + scores.value + totals["return"]
     advantage = advantage + totals["advantage"] + totals["return"]
     return TurnBatch(
@@ -227,7 +233,9 @@ def improve(
                     epoch.add(chunk.rows.num_turns, approx_kl=stats["approx_kl"])
                 norm += session.optimizer.step(f"update {update}, optimiser step {num_steps}")
                 num_steps += 1
-                session.tick(num_steps, config.epochs * -(-batch.rows.num_turns // config.minibatch_size))
+                session.tick(
+                    num_steps, config.epochs * -(-batch.rows.num_turns // config.minibatch_size)
+                )
             if config.target_kl is not None and epoch.means()["approx_kl"] > config.target_kl:
                 break
     return sums.means() | {"grad_norm": norm / num_steps, "optimizer_steps": num_steps}
@@ -238,7 +246,9 @@ def loss_of(
 ) -> tuple[Float32[Tensor, ""], dict[str, float]]:
     """Return the mean loss of some turns, and what to watch about it (paper, Eq. 6)."""
     ppo = config.ppo
-    scores = policy.score(chunk.rows, config.rollout.temperature, config.guidance.temperature, values=True)
+    scores = policy.score(
+        chunk.rows, config.rollout.temperature, config.guidance.temperature, values=True
+    )
     assert scores.value is not None
     old_logprob, old_value, advantage, target = (
         tensor.to(scores.value.device)

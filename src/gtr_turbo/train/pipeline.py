@@ -1,6 +1,5 @@
 """From a configuration to a finished run: model, supervised start, training, evaluation, report."""
 
-import json
 import logging
 import time
 from pathlib import Path
@@ -8,16 +7,18 @@ from typing import Any
 
 import torch
 
-from gtr_turbo.core.config import Config
+from gtr_turbo.core.config import Config, parse_config, read_yaml
 from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.errors import ConfigError
+from gtr_turbo.evaluate import evaluate
+from gtr_turbo.history import CheckpointHistory
 from gtr_turbo.merging import fingerprint
-from gtr_turbo.metrics import AbstractProgress
 from gtr_turbo.policies.tiny import build_tiny_model
 from gtr_turbo.policies.vlm import VlmPolicy
+from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.html import write_report
-from gtr_turbo.runstate import RunDirectory
+from gtr_turbo.runstate import CONFIG_FILE, RunDirectory, newest_checkpoint
 from gtr_turbo.train.gtr_turbo import train
 from gtr_turbo.train.session import Session
 from gtr_turbo.train.sft import demonstrations, sft
@@ -101,9 +102,13 @@ def _make_tiny(config: Config, directory: Path) -> None:
     """Write a tiny model whose tokenizer knows the task's own texts."""
     family = config.model.path.removeprefix(TINY_PREFIX)
     if config.model.dtype != "float32":
-        raise ConfigError(f'a tiny model needs `model.dtype` "float32", got "{config.model.dtype}".')
+        raise ConfigError(
+            f'a tiny model needs `model.dtype` "float32", got "{config.model.dtype}".'
+        )
     turns = demonstrations(config)[:NUM_VOCABULARY_TURNS]
-    texts = ["<|im_start|>user\nassistant\n"] + [t for d in turns for t in (d.observation.prompt, d.reply)]
+    texts = ["<|im_start|>user\nassistant\n"] + [
+        t for d in turns for t in (d.observation.prompt, d.reply)
+    ]
     build_tiny_model(directory, family, texts, config.run.seed)
 
 
@@ -142,9 +147,40 @@ def _plain(evaluation: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in evaluation.items() if key not in ("update", "who")}
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """Return a run's summary. Raises ConfigError when the run has none yet."""
-    file = path / "summary.json"
-    if not file.is_file():
-        raise ConfigError(f"{path} has no summary.json.", hint="is the run finished? `train --resume`.")
-    return json.loads(file.read_text())
+def evaluate_run(
+    path: Path, who: str, num_episodes: int | None, temperature: float | None
+) -> dict[str, Any]:
+    """Return the panel numbers of a run's `agent`, `teacher` or `initial` policy; writes nothing.
+
+    The agent and the teacher are those of the newest whole checkpoint. Raises ConfigError for a
+    directory that is no run, or a policy that the run does not have.
+    """
+    if not (path / CONFIG_FILE).is_file():
+        raise ConfigError(f"{path} is no run directory: it has no {CONFIG_FILE}.")
+    if who not in ("agent", "teacher", "initial"):
+        raise ConfigError(f'`who` must be agent, teacher or initial, got "{who}".')
+    config = parse_config(read_yaml(path / CONFIG_FILE))
+    if temperature is not None:
+        evaluation = config.evaluation.model_copy(update={"temperature": temperature})
+        config = config.model_copy(update={"evaluation": evaluation})
+    checkpoint = newest_checkpoint(path)
+    if checkpoint is None:
+        raise ConfigError(f"{path} has no whole checkpoint yet.", hint="let the run start first.")
+    start = START if config.sft.num_steps else MODEL
+    if config.sft.num_steps or config.model.path.startswith(TINY_PREFIX):
+        config = _with_model(config, str(path / start))
+    policy = load_policy(config)
+    if who == "initial":
+        return evaluate(policy, config, num_episodes).to_json()
+    policy.load(path / checkpoint)
+    if who == "agent":
+        return evaluate(policy, config, num_episodes).to_json()
+    teacher = path / "teacher" / Path(checkpoint).name
+    history = CheckpointHistory(config.merge)
+    if not teacher.is_dir():
+        raise ConfigError(f"{path} has no teacher: it was trained without merging.")
+    history.load(teacher)
+    if not history.updates:
+        raise ConfigError(f"{path} has no teacher yet.", hint="the first merge needs an update.")
+    with policy.wearing(history.preview()):
+        return evaluate(policy, config, num_episodes).to_json()

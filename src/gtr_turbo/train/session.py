@@ -21,8 +21,9 @@ from gtr_turbo.envs.registry import make_task
 from gtr_turbo.errors import ResumeError
 from gtr_turbo.evaluate import evaluate
 from gtr_turbo.history import CheckpointHistory
-from gtr_turbo.metrics import AbstractProgress, MetricsLog
+from gtr_turbo.metrics import MetricsLog
 from gtr_turbo.policies.base import AbstractPolicy
+from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.episodes import save_episodes
 from gtr_turbo.rollout import Rollout
 from gtr_turbo.runstate import RunDirectory
@@ -48,7 +49,10 @@ class Session:
         self.seeds = Seeds.make(config.run.seed, str(device))
         count = config.rollout.num_environments
         self.rollout = Rollout(
-            [make_task(config.task.name, config.task.rules, self.seeds.task(i)) for i in range(count)]
+            [
+                make_task(config.task.name, config.task.rules, self.seeds.task(i))
+                for i in range(count)
+            ]
         )
         self.teacher = WeightTeacher(
             config.guidance, config.guidance.temperature, config.ppo.micro_batch_size
@@ -129,7 +133,10 @@ class Session:
         assert self._log is not None
         self._log.append(values)
         fault_point("metrics.appended")
-        if update % self.config.run.checkpoint_interval == 0 or update == self.config.run.num_updates:
+        if (
+            update % self.config.run.checkpoint_interval == 0
+            or update == self.config.run.num_updates
+        ):
             self.save()
         self.progress.update(values)
 
@@ -177,7 +184,10 @@ class Session:
         inside = self._this_update.get("evaluate", 0.0)
         self._this_update["remember"] = time.monotonic() - self._phase_start - inside
         seconds = {name: self._this_update.get(name, 0.0) for name in PHASES}
-        merged: dict[str, Any] = {"teacher_fingerprint": self.teacher.fingerprint, "teacher_updates": 0}
+        merged: dict[str, Any] = {
+            "teacher_fingerprint": self.teacher.fingerprint,
+            "teacher_updates": 0,
+        }
         if self.history is not None and self.history.merged_updates:
             found = self.history.diagnostics()
             merged |= {

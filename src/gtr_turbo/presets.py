@@ -1,0 +1,97 @@
+"""Complete configurations by name. A preset is a function, so that it can be read and called."""
+
+from collections.abc import Callable
+
+from gtr_turbo.core.config import (
+    Config,
+    CriticConfig,
+    EvaluationConfig,
+    GuidanceConfig,
+    LoraConfig,
+    ModelConfig,
+    PpoConfig,
+    RolloutConfig,
+    RunConfig,
+    SftConfig,
+    TaskConfig,
+)
+from gtr_turbo.envs.registry import default_rules
+from gtr_turbo.errors import UnknownNameError, nearest_hint
+
+TRAINING_ONLY = {"end_at_first_penalty": False}
+"""Early truncation is a rule of training; evaluation plays every hand to its end."""
+
+
+def points24_paper() -> Config:
+    """Return the paper's Points24 run: Qwen2.5-VL-7B with LoRA (Table 7).
+
+    `model.path` must name a model that knows the format: the paper starts from one epoch of SFT.
+    """
+    return Config(
+        task=TaskConfig(
+            name="points24",
+            rules=default_rules("points24") | {"end_at_first_penalty": True},
+            evaluation_rules=TRAINING_ONLY,
+        ),
+        model=ModelConfig(gradient_checkpointing=True),
+        lora=LoraConfig(rank=128, alpha=256, dropout=0.05),
+        rollout=RolloutConfig(num_environments=32, turns_per_update=1024, temperature=0.2),
+        ppo=PpoConfig(epochs=4, minibatch_size=128, micro_batch_size=1),
+        run=RunConfig(num_updates=30, keep_checkpoints=3),
+    )
+
+
+def ezpoints_tiny() -> Config:
+    """Return the demo: a 1.2 M-parameter Qwen2.5-VL on two-card hands, minutes on a CPU.
+
+    The start is weak on purpose (most of its expert traces are wrong), so that there is something
+    to learn from reward.
+    """
+    return Config(
+        task=_tiny_task("ezpoints", {}),
+        model=_TINY_MODEL,
+        critic=CriticConfig(hidden_sizes=(128,), learning_rate=1e-3),
+        sft=SftConfig(num_steps=120, learning_rate=2e-3, mistake_rate=0.8),
+        rollout=RolloutConfig(
+            num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=48
+        ),
+        guidance=GuidanceConfig(into="reward"),
+        ppo=PpoConfig(
+            epochs=3, minibatch_size=128, micro_batch_size=128, learning_rate=1e-4, value_clip=None
+        ),
+        evaluation=EvaluationConfig(temperature=1.0),
+        run=RunConfig(num_updates=30, num_threads=1),
+    )
+
+
+def points24_tiny() -> Config:
+    """Return Points24 for the tiny model: four cards, target 24, solvable hands of few ranks."""
+    config = ezpoints_tiny()
+    return config.model_copy(update={"task": _tiny_task("points24", {"only_solvable": True})})
+
+
+_TINY_MODEL = ModelConfig(path="tiny:qwen2_5_vl", finetuning="full", dtype="float32", device="cpu")
+
+
+def _tiny_task(name: str, rules: dict[str, bool]) -> TaskConfig:
+    """Return a task in its compact form: small pictures and few words."""
+    small = {"picture": "compact", "prompt": "compact", "end_at_first_penalty": True}
+    return TaskConfig(
+        name=name, rules=default_rules(name) | small | rules, evaluation_rules=TRAINING_ONLY
+    )
+
+
+PRESETS: dict[str, Callable[[], Config]] = {
+    "ezpoints-tiny": ezpoints_tiny,
+    "points24-tiny": points24_tiny,
+    "points24-paper": points24_paper,
+}
+
+
+def make_preset(name: str) -> Config:
+    """Return a preset's configuration. Raises UnknownNameError with the nearest name."""
+    if name not in PRESETS:
+        raise UnknownNameError(
+            f'there is no preset named "{name}".', hint=nearest_hint(name, PRESETS, "presets")
+        )
+    return PRESETS[name]()
