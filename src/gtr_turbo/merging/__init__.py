@@ -10,23 +10,43 @@ from gtr_turbo.merging.accumulate import (
     make_accumulator,
     restore_accumulator,
 )
-from gtr_turbo.merging.changes import MergeWarning
+from gtr_turbo.merging.api import merge, merge_stream
 from gtr_turbo.merging.io import fingerprint
+from gtr_turbo.merging.lora import (
+    LoraFactors,
+    concatenate_adapters,
+    lora_delta,
+    lora_scaling,
+    merge_adapters,
+)
+from gtr_turbo.merging.methods import METHODS
+from gtr_turbo.merging.problem import MergeProblem, make_problem
+from gtr_turbo.merging.rounding import MergeWarning
 from gtr_turbo.merging.settings import TiesOptions
 from gtr_turbo.merging.weights import ema_weights, sma_weights
 
 __all__ = [
     "ACCUMULATORS",
+    "METHODS",
     "AbstractAccumulator",
     "LinearAccumulator",
+    "LoraFactors",
     "MergeError",
+    "MergeProblem",
     "MergeWarning",
     "TiesAccumulator",
     "TiesOptions",
+    "concatenate_adapters",
     "ema_weights",
     "fingerprint",
     "load_accumulator",
+    "lora_delta",
+    "lora_scaling",
     "make_accumulator",
+    "make_problem",
+    "merge",
+    "merge_adapters",
+    "merge_stream",
     "restore_accumulator",
     "sma_weights",
 ]

@@ -11,10 +11,11 @@ from typing import Any, Final, final
 
 from torch import Tensor
 
-from gtr_turbo.errors import MergeError, UnknownNameError, nearest_hint
+from gtr_turbo.errors import MergeError, nearest_hint
 from gtr_turbo.merging.io import load_state, save_state
 from gtr_turbo.merging.running import RunningMerge
 from gtr_turbo.merging.settings import MergeSettings, TiesOptions
+from gtr_turbo.merging.weights import Real
 
 NamedTensors = Mapping[str, Tensor]
 
@@ -27,7 +28,7 @@ class AbstractAccumulator(ABC):
     """
 
     @abstractmethod
-    def add(self, checkpoint: NamedTensors, weight: float = 1.0, name: str | None = None) -> None:
+    def add(self, checkpoint: NamedTensors, weight: Real = 1.0, name: str | None = None) -> None:
         """Take in a checkpoint; under a decay all earlier ones fade first.
 
         Raises:
@@ -36,13 +37,11 @@ class AbstractAccumulator(ABC):
         """
 
     @abstractmethod
-    def remove(
-        self, checkpoint: NamedTensors, weight: float = 1.0, name: str | None = None
-    ) -> None:
+    def remove(self, checkpoint: NamedTensors, weight: Real = 1.0, name: str | None = None) -> None:
         """Take a checkpoint out again, by `name` or else the newest that now weighs `weight`."""
 
     @abstractmethod
-    def decay(self, factor: float) -> None:
+    def decay(self, factor: Real) -> None:
         """Multiply the weight of every checkpoint inside by `factor` in [0, 1]."""
 
     @abstractmethod
@@ -83,10 +82,10 @@ class TiesAccumulator(AbstractAccumulator):
     def __init__(
         self,
         base: NamedTensors | None,
-        density: float = 0.8,
+        density: Real = 0.8,
         window: int | None = None,
-        decay: float | None = None,
-        scale: float = 1.0,
+        decay: Real | None = None,
+        scale: Real = 1.0,
         *,
         options: TiesOptions | None = None,
         tied: Sequence[Sequence[str]] = (),
@@ -116,17 +115,15 @@ class TiesAccumulator(AbstractAccumulator):
         )
         self._running = RunningMerge(settings, base, tied)
 
-    def add(self, checkpoint: NamedTensors, weight: float = 1.0, name: str | None = None) -> None:
+    def add(self, checkpoint: NamedTensors, weight: Real = 1.0, name: str | None = None) -> None:
         """Trim the change of `checkpoint` and add it to the sums."""
         self._running.add(checkpoint, weight, name)
 
-    def remove(
-        self, checkpoint: NamedTensors, weight: float = 1.0, name: str | None = None
-    ) -> None:
+    def remove(self, checkpoint: NamedTensors, weight: Real = 1.0, name: str | None = None) -> None:
         """Subtract the trimmed change of `checkpoint` from the sums."""
         self._running.remove(checkpoint, weight, name)
 
-    def decay(self, factor: float) -> None:
+    def decay(self, factor: Real) -> None:
         """Multiply the weight of every checkpoint inside by `factor` in [0, 1]."""
         _check_factor(factor)
         self._running.decay(factor)
@@ -188,8 +185,8 @@ class LinearAccumulator(AbstractAccumulator):
         self,
         base: NamedTensors | None,
         window: int | None = None,
-        decay: float | None = None,
-        scale: float = 1.0,
+        decay: Real | None = None,
+        scale: Real = 1.0,
         *,
         options: TiesOptions | None = None,
         tied: Sequence[Sequence[str]] = (),
@@ -205,17 +202,15 @@ class LinearAccumulator(AbstractAccumulator):
         )
         self._running = RunningMerge(settings, base, tied)
 
-    def add(self, checkpoint: NamedTensors, weight: float = 1.0, name: str | None = None) -> None:
+    def add(self, checkpoint: NamedTensors, weight: Real = 1.0, name: str | None = None) -> None:
         """Add the change of `checkpoint` to the sum."""
         self._running.add(checkpoint, weight, name)
 
-    def remove(
-        self, checkpoint: NamedTensors, weight: float = 1.0, name: str | None = None
-    ) -> None:
+    def remove(self, checkpoint: NamedTensors, weight: Real = 1.0, name: str | None = None) -> None:
         """Subtract the change of `checkpoint` from the sum."""
         self._running.remove(checkpoint, weight, name)
 
-    def decay(self, factor: float) -> None:
+    def decay(self, factor: Real) -> None:
         """Multiply the weight of every checkpoint inside by `factor` in [0, 1]."""
         _check_factor(factor)
         self._running.decay(factor)
@@ -280,10 +275,10 @@ def make_accumulator(
     method: str,
     *,
     base: NamedTensors | None = None,
-    density: float = 0.8,
-    ema_alpha: float | None = None,
+    density: Real = 0.8,
+    ema_alpha: Real | None = None,
     window: int | None = None,
-    scale: float = 1.0,
+    scale: Real = 1.0,
     options: TiesOptions | None = None,
 ) -> AbstractAccumulator:
     """Return an empty accumulator.
@@ -298,14 +293,14 @@ def make_accumulator(
         options: What the paper leaves open.
 
     Raises:
-        UnknownNameError: no accumulator has that name.
+        MergeError: no accumulator has that name.
     """
     builders: dict[str, Callable[[], AbstractAccumulator]] = {
         "ties": lambda: TiesAccumulator(base, density, window, ema_alpha, scale, options=options),
         "linear": lambda: LinearAccumulator(base, window, ema_alpha, scale, options=options),
     }
     if method not in builders:
-        raise UnknownNameError(
+        raise MergeError(
             f'there is no accumulator for the merge method "{method}".',
             hint=nearest_hint(method, builders, "accumulators"),
         )
@@ -344,7 +339,7 @@ def _restored(
     return RunningMerge.restore(own, manifest, base)
 
 
-def _check_factor(factor: float) -> None:
+def _check_factor(factor: Real) -> None:
     if not 0.0 <= factor <= 1.0:
         raise MergeError(
             f"a decay factor must lie in [0, 1], got {factor}.",

@@ -1,7 +1,6 @@
 """One checkpoint's change of one tensor, read in small pieces and checked."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -15,15 +14,6 @@ from gtr_turbo.merging.ties import num_kept, select_threshold
 
 CHUNK: Final = 32_768
 """Entries handled at a time: fits the second-level cache, and torch stays on the calling thread."""
-
-MOSTLY_UNCHANGED: Final = 0.5
-"""Share of zero changes in a 16-bit checkpoint from which a merge warns."""
-
-_SHORT_TYPES: Final = (torch.bfloat16, torch.float16)
-
-
-class MergeWarning(UserWarning):
-    """A merge that can be done but will probably not be what was wanted."""
 
 
 @final
@@ -55,6 +45,10 @@ class Change:
             return head.copy_(part.to(torch.float64) - reference)
         # Through float32 even for two bfloat16 tensors, whose own difference would be rounded.
         return head.copy_(part).sub_(reference)
+
+    def replaced_by(self, values: Shaped[Tensor, " entry"]) -> "Change":
+        """Return a change of the same name and origin whose values are `values`."""
+        return Change(name=self.name, label=self.label, checkpoint=values, base=None)
 
     def whole(self) -> Float32[Tensor, " entry"]:
         """Return the change as one new float32 vector."""
@@ -120,26 +114,6 @@ def measure_globally(changes: Mapping[str, Change], density: float) -> dict[str,
         start = stop
     threshold = select_threshold(magnitude.numpy(), num_kept(num_entries, density))
     return {name: Measure(threshold=threshold, num_zero=zeros) for name, zeros in num_zero.items()}
-
-
-def warn_of_rounding(changes: Mapping[str, Change], measures: Mapping[str, Measure]) -> None:
-    """Warn when a checkpoint in a 16-bit type shows mostly zero changes.
-
-    One step of training is smaller than the spacing of such numbers; what is left is rounding
-    noise, and a mean over the entries that happen to differ makes it several times too large.
-    """
-    short = [name for name, change in changes.items() if change.checkpoint.dtype in _SHORT_TYPES]
-    num_entries = sum(changes[name].num_entries for name in short)
-    num_zero = sum(measures[name].num_zero for name in short)
-    if num_zero > MOSTLY_UNCHANGED * num_entries:
-        change = changes[short[0]]
-        warnings.warn(
-            f"{num_zero / num_entries:.1%} of the 16-bit entries of {change.label} equal the base:"
-            " the change is mostly lost to rounding. Merge float32 weights or LoRA factors, or use"
-            ' method "linear".',
-            MergeWarning,
-            stacklevel=2,
-        )
 
 
 def apply_delta(

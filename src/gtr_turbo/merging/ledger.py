@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.weights import check_weight
+from gtr_turbo.merging.weights import Real, check_weight
 
 _SAME_WEIGHT_RELATIVE = 1e-9
 
@@ -56,14 +56,14 @@ class Ledger:
             )
         return chosen
 
-    def raw_weight_for(self, weight: float, label: str) -> float:
+    def raw_weight_for(self, weight: Real, label: str) -> float:
         """Return the raw weight of a checkpoint that is to enter with `weight`."""
         checked = check_weight(weight, label)
         if not any(self.raw_weights):
             return 1.0 if checked > 0.0 else 0.0
         return checked / self.scale
 
-    def enter(self, name: str, weight: float) -> None:
+    def enter(self, name: str, weight: Real) -> None:
         """Write down that the checkpoint `name` has entered with `weight`."""
         raw = self.raw_weight_for(weight, name)
         if raw > 0.0 and not any(self.raw_weights):
@@ -72,7 +72,7 @@ class Ledger:
         self.raw_weights.append(raw)
         self.num_seen += 1
 
-    def find(self, weight: float, name: str | None) -> int:
+    def find(self, weight: Real, name: str | None) -> int:
         """Return the position of the checkpoint `name`, or of the newest that weighs `weight`."""
         if name is not None:
             if name not in self.names:
@@ -97,7 +97,7 @@ class Ledger:
         if not any(self.raw_weights):
             self.scale = self.pending = 1.0
 
-    def decay(self, factor: float) -> None:
+    def decay(self, factor: Real) -> None:
         """Multiply the weight of every checkpoint inside by `factor`."""
         if any(self.raw_weights):
             self.scale *= factor

@@ -1,6 +1,6 @@
 """What the named tensors of a merge must have in common, and refusals where they have not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -9,6 +9,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.sources import AbstractTensorSource
 
 _NAMES_SHOWN = 3
 
@@ -22,7 +23,7 @@ class Layout:
     dtypes: Mapping[str, torch.dtype]
     """Storage types of the result, by name."""
     leaders: Mapping[str, str]
-    """Every name, and the name that stands for its shared storage (itself when it shares none)."""
+    """Every name, and the name that stands for its shared storage (itself if it shares none)."""
 
     @property
     def merged_names(self) -> tuple[str, ...]:
@@ -57,106 +58,99 @@ class Layout:
         )
 
 
-def layout_of(
-    tensors: Mapping[str, Tensor], tied: Sequence[Sequence[str]] = (), *, label: str = "the base"
-) -> Layout:
-    """Return the layout of `tensors`; names are tied by shared storage or by a group of `tied`.
+def layout_of(source: AbstractTensorSource, tied: Sequence[Sequence[str]] = ()) -> Layout:
+    """Return the layout of `source`; names are tied by shared storage or by a group of `tied`.
 
     Raises:
         MergeError: a group of `tied` has an unknown name, or members of different shape or values.
     """
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
+    names = source.names()
     leaders: dict[str, str] = {}
-    first_with: dict[object, str] = {}
-    for name, tensor in tensors.items():
-        key = _storage_key(tensor)
-        leaders[name] = name if key is None else first_with.setdefault(key, name)
+    first_with: dict[Hashable, str] = {}
+    for name in names:
+        leaders[name] = first_with.setdefault(source.storage(name), name)
     for group in tied:
-        _check_group(tensors, group, label)
+        _check_group(source, group)
         for name in group:
             leaders[name] = leaders[group[0]]
-    return Layout(shapes=shapes, dtypes=dtypes, leaders=leaders)
+    return Layout(
+        shapes={name: source.shape(name) for name in names},
+        dtypes={name: source.dtype(name) for name in names},
+        leaders=leaders,
+    )
 
 
-def check_names(layout: Layout, checkpoint: Mapping[str, Tensor], label: str) -> None:
+def check_names(layout: Layout, checkpoint: AbstractTensorSource) -> None:
     """Raise MergeError unless `checkpoint` has the names, shapes, kinds and ties of `layout`."""
-    missing = [name for name in layout.shapes if name not in checkpoint]
-    extra = [name for name in checkpoint if name not in layout.shapes]
+    names = set(checkpoint.names())
+    missing = [name for name in layout.shapes if name not in names]
+    extra = [name for name in checkpoint.names() if name not in layout.shapes]
     if missing or extra:
         parts = [
-            f"{verb} {_shown(names)}"
-            for verb, names in (("lacks", missing), ("has in addition", extra))
-            if names
+            f"{verb} {_shown(some)}"
+            for verb, some in (("lacks", missing), ("has in addition", extra))
+            if some
         ]
         raise MergeError(
-            f"{label} {' and '.join(parts)}; every checkpoint has exactly the base's tensors.",
+            f"{checkpoint.label} {' and '.join(parts)}; every checkpoint has exactly the base's"
+            " tensors.",
             hint="a missing tensor is not an unchanged one; check that all come from the same run.",
         )
-    for name, shape in layout.shapes.items():
-        found = tuple(checkpoint[name].shape)
-        if found != shape:
-            raise MergeError(
-                f'tensor "{name}" of {label} has shape {found}, the base has {shape}.',
-                hint="tensors are never cropped or padded; check vocabulary and adapter ranks.",
-            )
-        is_float = checkpoint[name].dtype.is_floating_point
-        if is_float != layout.dtypes[name].is_floating_point:
-            raise MergeError(
-                f'tensor "{name}" of {label} has type {checkpoint[name].dtype}, the base'
-                f" {layout.dtypes[name]}.",
-                hint="only floating-point tensors are merged; dequantise before merging.",
-            )
-    check_ties(layout, checkpoint, label)
-
-
-def check_ties(layout: Layout, checkpoint: Mapping[str, Tensor], label: str) -> None:
-    """Raise MergeError when tensors that are tied in `layout` differ in `checkpoint`."""
-    for name, leader in layout.leaders.items():
-        if name == leader:
-            continue
-        ours, first = checkpoint[name], checkpoint[leader]
-        if _storage_key(ours) != _storage_key(first) and not torch.equal(ours, first):
-            raise MergeError(
-                f'tensors "{leader}" and "{name}" share their values in the base but differ in'
-                f" {label}.",
-                hint="tie the checkpoint's tensors, or merge with an untied base.",
-            )
+    for name in layout.shapes:
+        _check_kind(layout, checkpoint, name)
+    _check_ties(layout, checkpoint)
 
 
 def check_fixed(
     name: str, expected: Shaped[Tensor, "..."], found: Shaped[Tensor, "..."], label: str
 ) -> None:
     """Raise MergeError unless a tensor that is not floating-point equals the base's."""
-    if not torch.equal(expected, found.to(expected.device)):
+    if expected.dtype != found.dtype or not torch.equal(expected, found.to(expected.device)):
         raise MergeError(
             f'tensor "{name}" of type {found.dtype} differs between the base and {label}.',
             hint="integer and boolean tensors are copied, not merged, so they must be equal.",
         )
 
 
-def _storage_key(tensor: Shaped[Tensor, "..."]) -> tuple[object, ...] | None:
-    if tensor.numel() == 0 or tensor.device.type == "meta":
-        return None
-    return (
-        str(tensor.device),
-        tensor.data_ptr(),
-        tuple(tensor.shape),
-        tensor.stride(),
-        tensor.dtype,
-    )
+def _check_kind(layout: Layout, checkpoint: AbstractTensorSource, name: str) -> None:
+    found, shape = checkpoint.shape(name), layout.shapes[name]
+    if found != shape:
+        raise MergeError(
+            f'tensor "{name}" of {checkpoint.label} has shape {found}, the base has {shape}.',
+            hint="tensors are never cropped or padded; check vocabulary and adapter ranks.",
+        )
+    is_float = checkpoint.dtype(name).is_floating_point
+    if is_float != layout.dtypes[name].is_floating_point:
+        raise MergeError(
+            f'tensor "{name}" of {checkpoint.label} has type {checkpoint.dtype(name)}, the base'
+            f" {layout.dtypes[name]}.",
+            hint="only floating-point tensors are merged; dequantise before merging.",
+        )
 
 
-def _check_group(tensors: Mapping[str, Tensor], group: Sequence[str], label: str) -> None:
-    for name in group:
-        if name not in tensors:
+def _check_ties(layout: Layout, checkpoint: AbstractTensorSource) -> None:
+    for name, leader in layout.leaders.items():
+        if name == leader or checkpoint.storage(name) == checkpoint.storage(leader):
+            continue
+        if not torch.equal(checkpoint.read(name), checkpoint.read(leader)):
             raise MergeError(
-                f'the tied group {list(group)} names "{name}", which {label} does not have.',
+                f'tensors "{leader}" and "{name}" share their values in the base but differ in'
+                f" {checkpoint.label}.",
+                hint="tie the checkpoint's tensors, or merge with an untied base.",
+            )
+
+
+def _check_group(source: AbstractTensorSource, group: Sequence[str]) -> None:
+    names = set(source.names())
+    for name in group:
+        if name not in names:
+            raise MergeError(
+                f'the tied group {list(group)} names "{name}", which {source.label} does not have.',
                 hint="list only names of the base.",
             )
-        if not torch.equal(tensors[name], tensors[group[0]]):
+        if not torch.equal(source.read(name), source.read(group[0])):
             raise MergeError(
-                f'tensors "{group[0]}" and "{name}" are to be tied but differ in {label}.',
+                f'tensors "{group[0]}" and "{name}" are to be tied but differ in {source.label}.',
                 hint="tied tensors hold the same values.",
             )
 

@@ -15,14 +15,16 @@ from gtr_turbo.merging.changes import (
     flat_cpu,
     measure,
     measure_globally,
-    warn_of_rounding,
 )
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.io import fingerprint
 from gtr_turbo.merging.ledger import Ledger
 from gtr_turbo.merging.naming import Layout, check_fixed, check_names, layout_of
+from gtr_turbo.merging.rounding import UnchangedShare
 from gtr_turbo.merging.settings import MergeSettings
+from gtr_turbo.merging.sources import AbstractTensorSource, InMemory, checkpoint_label
 from gtr_turbo.merging.sums import AbstractSums, MergeStatistics, PlainSums, SignSums
+from gtr_turbo.merging.weights import Real
 
 
 @final
@@ -58,18 +60,12 @@ class RunningMerge:
         self._window: deque[_Stored] = deque()
         self._sole: dict[str, Tensor] | None = None
         if base is not None:
-            self._open(layout_of(base, self._tied), base)
+            self._open(layout_of(InMemory(base, "the base"), tied), base)
             self._base = {name: flat_cpu(base[name]).clone() for name in self._names}
 
     @property
     def _names(self) -> tuple[str, ...]:
         return () if self.layout is None else self.layout.merged_names
-
-    def _layout_for(self, checkpoint: Mapping[str, Tensor], label: str) -> Layout:
-        """Return the layout of this merge; the first checkpoint sets it where there is no base."""
-        if self.layout is not None:
-            return self.layout
-        return layout_of(checkpoint, self._tied, label=_shown(label))
 
     def _open(self, layout: Layout, tensors: Mapping[str, Tensor]) -> None:
         self.layout = layout
@@ -82,12 +78,11 @@ class RunningMerge:
         sum_format = find_format(self.settings.sum_format)
         if self.settings.method == "linear":
             return PlainSums(num_entries, sum_format)
-        by_total = self.settings.options.denominator == "total"
-        return SignSums(num_entries, sum_format, divide_by_total=by_total)
+        return SignSums(num_entries, sum_format, self.settings.options.denominator)
 
     # ---- going in and out ----
 
-    def add(self, checkpoint: Mapping[str, Tensor], weight: float, name: str | None) -> None:
+    def add(self, checkpoint: Mapping[str, Tensor], weight: Real, name: str | None) -> None:
         """Take in a checkpoint. Everything is checked first: a refused one leaves no trace."""
         label = self.ledger.name_next(name)
         decay = self.settings.decay if self.ledger.num_inside else None
@@ -96,8 +91,9 @@ class RunningMerge:
         else:
             decay_of_first = None
         self.ledger.raw_weight_for(weight, label)
-        layout = self._layout_for(checkpoint, label)
-        changes = self._changes(layout, checkpoint, label)
+        source = InMemory(checkpoint, checkpoint_label(label))
+        layout = self.layout or layout_of(source, self._tied)
+        changes = self._changes(layout, source)
         measures = self._measures(changes)
         if self.layout is None:
             self._open(layout, checkpoint)
@@ -114,18 +110,19 @@ class RunningMerge:
         if self.settings.window is not None:
             self._remember(label, changes, measures)
 
-    def remove(self, checkpoint: Mapping[str, Tensor], weight: float, name: str | None) -> None:
+    def remove(self, checkpoint: Mapping[str, Tensor], weight: Real, name: str | None) -> None:
         """Take a checkpoint out again; sums over nothing are set to exactly 0."""
         index = self.ledger.find(weight, name)
         label = self.ledger.names[index]
-        changes = self._changes(self._layout_for(checkpoint, label), checkpoint, label)
+        source = InMemory(checkpoint, checkpoint_label(label))
+        changes = self._changes(self.layout or layout_of(source), source)
         thresholds = {key: m.threshold for key, m in self._measures(changes).items()}
         for key, change in changes.items():
             self._sums[key].check_contains(change, self.ledger.raw_weights[index], thresholds[key])
         self._take_out(index, changes, thresholds)
         self._window = deque(stored for stored in self._window if stored.name != label)
 
-    def decay(self, factor: float) -> None:
+    def decay(self, factor: Real) -> None:
         """Multiply the weight of everything inside by `factor`, postponed where it can be."""
         if factor == 0.0:
             self._empty()
@@ -175,18 +172,15 @@ class RunningMerge:
 
     # ---- checking ----
 
-    def _changes(
-        self, layout: Layout, checkpoint: Mapping[str, Tensor], label: str
-    ) -> dict[str, Change]:
-        shown = _shown(label)
-        check_names(layout, checkpoint, shown)
+    def _changes(self, layout: Layout, source: AbstractTensorSource) -> dict[str, Change]:
+        check_names(layout, source)
         for name, expected in self._fixed.items():
-            check_fixed(name, expected, checkpoint[name], shown)
+            check_fixed(name, expected, source.read(name), source.label)
         return {
             name: Change(
                 name=name,
-                label=shown,
-                checkpoint=flat_cpu(checkpoint[name]),
+                label=source.label,
+                checkpoint=flat_cpu(source.read(name)),
                 base=None if self._base is None else self._base[name],
             )
             for name in layout.merged_names
@@ -198,7 +192,11 @@ class RunningMerge:
             measures = measure_globally(changes, density)
         else:
             measures = {name: measure(change, density) for name, change in changes.items()}
-        warn_of_rounding(changes, measures)
+        if self.settings.method == "ties":
+            unchanged = UnchangedShare()
+            for name, change in changes.items():
+                unchanged.include(change, measures[name].num_zero)
+            unchanged.warn()
         return measures
 
     # ---- coming out ----
@@ -304,12 +302,8 @@ class RunningMerge:
         stored = {kind: named[name] for kind, named in kinds.items() if name in named}
         if self.settings.method == "linear":
             return PlainSums.from_tensors(stored, sum_format)
-        return SignSums.from_tensors(
-            stored,
-            sum_format,
-            divide_by_total=self.settings.options.denominator == "total",
-            num_seen=self.ledger.num_seen,
-        )
+        denominator = self.settings.options.denominator
+        return SignSums.from_tensors(stored, sum_format, denominator, self.ledger.num_seen)
 
     def _check_base(self, expected: str | None) -> None:
         found = None if self._base is None else fingerprint(self._base)
@@ -319,7 +313,3 @@ class RunningMerge:
                 f"the stored sums are relative to base {expected}, the base given is {found}.",
                 hint="give the base that the merge was started with; it is fixed for a whole run.",
             )
-
-
-def _shown(label: str) -> str:
-    return label if label.startswith("checkpoint") else f'checkpoint "{label}"'

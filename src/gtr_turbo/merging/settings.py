@@ -6,10 +6,9 @@ from typing import Any, Literal, final
 from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.formats import SumFormatName, find_format
 from gtr_turbo.merging.ties import check_density
-from gtr_turbo.merging.weights import EmaStart, check_alpha, ema_weights
+from gtr_turbo.merging.weights import EmaStart, Real, check_alpha, ema_weights
 
 Scope = Literal["tensor", "global"]
-Denominator = Literal["matched", "total"]
 
 RULE_VERSION = 1
 """Grows when the same settings and checkpoints would give another result."""
@@ -22,7 +21,7 @@ class TiesOptions:
 
     scope: Scope = "tensor"
     """`tensor`: every tensor has its own threshold; `global`: one over all tensors."""
-    denominator: Denominator = "matched"
+    denominator: Literal["matched", "total"] = "matched"
     """Divide by the weight of the checkpoints that agree, or by that of all."""
     ema_init: EmaStart = "first"
     """What the first checkpoint weighs under `decay`."""
@@ -36,9 +35,9 @@ class MergeSettings:
     """Everything that decides the result of a running merge, checked."""
 
     method: Literal["ties", "linear"]
-    density: float
-    scale: float
-    decay: float | None
+    density: Real
+    scale: Real
+    decay: Real | None
     window: int | None
     options: TiesOptions
 
@@ -46,8 +45,8 @@ class MergeSettings:
         """Refuse values that no merge can have."""
         check_density(self.density)
         check_scale(self.scale)
-        _check_choice("scope", self.options.scope, ("tensor", "global"))
-        _check_choice("denominator", self.options.denominator, ("matched", "total"))
+        check_choice("scope", self.options.scope, ("tensor", "global"))
+        check_choice("denominator", self.options.denominator, ("matched", "total"))
         if self.decay is not None:
             check_alpha(self.decay)
         ema_weights(1, 1.0, self.options.ema_init)
@@ -94,7 +93,7 @@ class MergeSettings:
         return MergeSettings(**values)
 
 
-def check_scale(scale: float) -> None:
+def check_scale(scale: Real) -> None:
     """Raise MergeError unless `scale`, the factor of the merged change, is a finite number."""
     if not -float("inf") < scale < float("inf"):
         raise MergeError(
@@ -103,7 +102,8 @@ def check_scale(scale: float) -> None:
         )
 
 
-def _check_choice(field: str, value: str, allowed: tuple[str, ...]) -> None:
+def check_choice(field: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise MergeError unless the option `field` has one of the allowed values."""
     if value not in allowed:
         raise MergeError(
             f'`{field}` must be one of {", ".join(allowed)}, got "{value}".',

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, Literal, final
 
 import torch
 from jaxtyping import Bool, Float32, Shaped
@@ -19,6 +19,9 @@ from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.changes import CHUNK, Change, spans
 from gtr_turbo.merging.formats import SumFormat
 from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE
+
+Denominator = Literal["matched", "total", "none"]
+"""What a sum over agreeing checkpoints is divided by: their weight, that of all, or nothing."""
 
 _COUNT_DTYPES: Final = (torch.uint8, torch.int16, torch.int32)
 _FORGOTTEN_SHARE: Final = 2.0**-40
@@ -102,10 +105,10 @@ class SignSums(AbstractSums):
     are widened before they could wrap.
     """
 
-    def __init__(self, num_entries: int, sum_format: SumFormat, *, divide_by_total: bool) -> None:
+    def __init__(self, num_entries: int, sum_format: SumFormat, denominator: Denominator) -> None:
         """Start with empty sums for a tensor of `num_entries` entries."""
         self._format = sum_format
-        self._divide_by_total = divide_by_total
+        self._denominator: Denominator = denominator
         self._positive_mass = torch.zeros(num_entries, dtype=sum_format.dtype)
         self._negative_mass = torch.zeros(num_entries, dtype=sum_format.dtype)
         self._positive_weight = torch.zeros(num_entries, dtype=torch.uint8)
@@ -116,12 +119,11 @@ class SignSums(AbstractSums):
     def from_tensors(
         stored: Mapping[str, Shaped[Tensor, " entry"]],
         sum_format: SumFormat,
-        *,
-        divide_by_total: bool,
+        denominator: Denominator,
         num_seen: int,
     ) -> "SignSums":
         """Return the sums that `tensors` gave, without copying them."""
-        sums = SignSums(0, sum_format, divide_by_total=divide_by_total)
+        sums = SignSums(0, sum_format, denominator)
         sums._positive_mass = stored["positive_mass"]
         sums._negative_mass = stored["negative_mass"]
         sums._positive_weight = stored["positive_weight"]
@@ -193,7 +195,9 @@ class SignSums(AbstractSums):
             total_mass = positive_mass + negative_mass
             is_positive: Bool[Tensor, " entry"] = total_mass >= 0.0
             mass = torch.where(is_positive, positive_mass, negative_mass)
-            if self._divide_by_total:
+            if self._denominator == "none":
+                merged = mass
+            elif self._denominator == "total":
                 merged = mass.div_(raw_total)
             else:
                 matched = torch.where(is_positive, positive_weight, negative_weight)

@@ -14,13 +14,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE
+from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE, Real
 
 SMALLEST_MAGNITUDE = 2.0**-149
 """The least positive float32: with it as threshold every change except 0 is kept."""
 
 
-def check_density(density: float) -> float:
+def check_density(density: Real) -> float:
     """Return `density`; MergeError unless it is a fraction in [0, 1]."""
     if not (math.isfinite(density) and 0.0 <= density <= 1.0):
         raise MergeError(
@@ -30,7 +30,7 @@ def check_density(density: float) -> float:
     return float(density)
 
 
-def num_kept(num_entries: int, density: float) -> int:
+def num_kept(num_entries: int, density: Real) -> int:
     """Return k = max(1, int(density * n)), the number of entries that a trim aims to keep.
 
     Density 0 and an empty tensor keep none.
@@ -58,7 +58,7 @@ def select_threshold(magnitude: np.ndarray, kept: int) -> float:
     return max(float(magnitude[position]), SMALLEST_MAGNITUDE)
 
 
-def trim_threshold(delta: Float[Tensor, "..."], density: float) -> float:
+def trim_threshold(delta: Float[Tensor, "..."], density: Real) -> float:
     """Return the magnitude from which entries of `delta` are kept: the k-th largest."""
     kept = num_kept(delta.numel(), density)
     if kept in (0, delta.numel()):
@@ -84,8 +84,8 @@ def elect(
 
 def ties_delta(
     deltas: Sequence[Float[Tensor, "*shape"]],
-    weights: Sequence[float],
-    thresholds: Sequence[float],
+    weights: Sequence[Real],
+    thresholds: Sequence[Real],
     *,
     divide_by_total: bool = False,
 ) -> Float[Tensor, "*shape"]:

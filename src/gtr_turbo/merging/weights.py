@@ -6,6 +6,9 @@ from typing import Literal
 
 from gtr_turbo.errors import MergeError
 
+Real = float | int
+"""A number where whole ones are as good: weights, shares, factors."""
+
 EmaStart = Literal["first", "corrected"]
 """What the oldest checkpoint of an exponential average weighs: `first` = (1-alpha)^(K-1), as when
 the recursion starts at that checkpoint; `corrected` = alpha (1-alpha)^(K-1), like every other."""
@@ -35,7 +38,7 @@ def sma_weights(num_checkpoints: int) -> tuple[float, ...]:
     return (1.0,) * num_checkpoints
 
 
-def ema_weights(num_checkpoints: int, alpha: float, start: EmaStart = "first") -> tuple[float, ...]:
+def ema_weights(num_checkpoints: int, alpha: Real, start: EmaStart = "first") -> tuple[float, ...]:
     """Return the closed-form weights of the exponential average, oldest first; they sum to 1.
 
     m_k = alpha theta_k + (1 - alpha) m_{k-1} (arXiv 2512.13043, equation 4) unrolls to
@@ -60,7 +63,7 @@ def ema_weights(num_checkpoints: int, alpha: float, start: EmaStart = "first") -
     )
 
 
-def check_alpha(alpha: float) -> None:
+def check_alpha(alpha: Real) -> None:
     """Raise MergeError unless `alpha`, the weight of the newest checkpoint, lies in (0, 1]."""
     if not (math.isfinite(alpha) and 0.0 < alpha <= 1.0):
         raise MergeError(
@@ -69,7 +72,7 @@ def check_alpha(alpha: float) -> None:
         )
 
 
-def check_weight(weight: float, label: str) -> float:
+def check_weight(weight: Real, label: str) -> float:
     """Return `weight` as a float; MergeError unless it is finite and not negative."""
     if not (math.isfinite(weight) and weight >= 0.0):
         raise MergeError(
@@ -79,7 +82,7 @@ def check_weight(weight: float, label: str) -> float:
     return float(weight)
 
 
-def check_weights(weights: Sequence[float] | None, num_checkpoints: int) -> tuple[float, ...]:
+def check_weights(weights: Sequence[Real] | None, num_checkpoints: int) -> tuple[float, ...]:
     """Return one weight per checkpoint, all 1 when `weights` is None.
 
     Raises:
