@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -114,7 +114,7 @@ class RolloutConfig(Section):
     """Token limit of a reply."""
 
     @model_validator(mode="after")
-    def _whole_rounds(self) -> Self:
+    def _whole_rounds(self) -> "RolloutConfig":
         if self.turns_per_update % self.num_environments:
             raise ConfigError(
                 f"`rollout.turns_per_update` must be a multiple of `rollout.num_environments`, got"
@@ -272,7 +272,7 @@ class Config(Section):
     run: RunConfig = RunConfig()
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _possible(self) -> "Config":
         if self.critic.trunk == "own_adapter" and self.model.finetuning == "full":
             raise ConfigError(
                 'critic.trunk "own_adapter" needs adapters, but model.finetuning is "full".',
