@@ -1,0 +1,1 @@
+"""What people look at: the console while a run works, and the page that it leaves behind."""

@@ -168,7 +168,7 @@ class RunProgress(AbstractProgress):
         sha256 = (summary.get("agent") or {}).get("weights_sha256")
         return [
             f"{summary['updates']} updates, {summary['env_steps']:,} environment steps,"
-            f" {_duration(summary['wall_seconds'])}",
+            f" {duration(summary['wall_seconds'])}",
             *([f"weights  sha256 {sha256}"] if sha256 else []),
             f"report   {self.run_dir / 'report.html'}",
             f"next     gtr-turbo eval {self.run_dir} --episodes 500",
@@ -226,10 +226,10 @@ def _outcome(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a duration in words that need no legend.
 
-    >>> _duration(3725.2)
+    >>> duration(3725.2)
     '1 h 02 min 05 s'
     """
     minutes, rest = divmod(round(seconds), 60)
