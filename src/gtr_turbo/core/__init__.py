@@ -1,0 +1,1 @@
+"""What everything else speaks of: turns, batches, the configuration, seeds and safe files."""

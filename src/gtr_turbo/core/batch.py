@@ -14,7 +14,8 @@ a thought of 2 and an action of 2, padded to 9:
     is_action     0     0     0     0     0     0     1     1     0
 
 The logits at position 3 predict the first thought token (position 4): `score` reads the
-distribution of the token at position p from the hidden state at position p − 1, and returns it at p.
+distribution of the token at position p from the hidden state at position p − 1, and returns it
+at p.
 The critic reads the hidden state at the last prompt position, 3.
 """
 
@@ -60,7 +61,7 @@ class VisionInputs:
         )
 
     def blank(self) -> "VisionInputs":
-        """Return the same pictures with every pixel at the middle value: what a blind model sees."""
+        """Return the same pictures, every pixel at the middle value: what a blind model sees."""
         return replace(self, patches=torch.zeros_like(self.patches))
 
 

@@ -7,13 +7,19 @@ a row for each field that decides a result.
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, final
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from gtr_turbo.core.plain_yaml import flatten
+from gtr_turbo.core.plain_yaml import read_yaml as read_yaml  # offered here beside `to_yaml`
+from gtr_turbo.core.refusals import explain, refuse_lookalikes
 from gtr_turbo.errors import ConfigError, nearest_hint
+
+TINY_PREFIX = "tiny:"
+"""`model.path` with this prefix asks for a small model that the run makes itself."""
+TINY_FAMILIES = ("qwen2_5_vl", "qwen3_vl")
 
 RuleValue = bool | int | float | str | list[int] | list[str] | None
 
@@ -26,6 +32,7 @@ class Section(BaseModel):
     )
 
 
+@final
 class TaskConfig(Section):
     """What is played."""
 
@@ -37,6 +44,7 @@ class TaskConfig(Section):
     """What is changed in `rules` for evaluation, e.g. no early truncation."""
 
 
+@final
 class ModelConfig(Section):
     """Which model acts, and how it is loaded."""
 
@@ -54,63 +62,65 @@ class ModelConfig(Section):
     """Trade compute for memory in the update."""
 
 
+@final
 class LoraConfig(Section):
     """Low-rank adapters (paper, Table 7)."""
 
-    rank: int = Field(128, ge=1)
+    rank: int = Field(default=128, ge=1)
     """Rank r."""
-    alpha: float = Field(256, gt=0)
+    alpha: float = Field(default=256, gt=0)
     """Scaling is alpha / rank."""
-    dropout: float = Field(0.05, ge=0, lt=1)
+    dropout: float = Field(default=0.05, ge=0, lt=1)
     """Dropout on the adapter's input; acts only where `ppo.dropout` switches it on, and in SFT."""
-    targets: tuple[Literal["language_model", "vision_tower", "merger"], ...] = (
-        "language_model",
-        "vision_tower",
-        "merger",
+    targets: tuple[Literal["language_model", "vision_tower", "merger"], ...] = Field(
+        default=("language_model", "vision_tower", "merger"), min_length=1
     )
     """Parts whose linear layers get adapters."""
 
 
+@final
 class CriticConfig(Section):
     """The value head on the last prompt token."""
 
     trunk: Literal["frozen", "own_adapter", "shared"] = "frozen"
     """Where its gradient stops: before the policy's trunk, in an adapter of its own, or nowhere."""
-    hidden_sizes: tuple[int, ...] = (1024, 512)
+    hidden_sizes: tuple[Annotated[int, Field(ge=1)], ...] = (1024, 512)
     """Widths of the head's hidden layers."""
-    warmup_updates: int = Field(1, ge=0)
+    warmup_updates: int = Field(default=1, ge=0)
     """Updates in which only the critic learns."""
-    learning_rate: float | None = Field(None, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0)
     """Own learning rate; None takes `ppo.learning_rate`."""
 
 
+@final
 class SftConfig(Section):
     """The supervised start on expert traces. `num_steps` 0 skips it."""
 
-    num_steps: int = Field(0, ge=0)
+    num_steps: int = Field(default=0, ge=0)
     """Optimiser steps."""
     finetuning: Literal["lora", "full"] = "full"
     """What the supervised stage trains; its result is merged into the model that RL starts from."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Turns per step."""
-    num_episodes: int = Field(2000, ge=1)
+    num_episodes: int = Field(default=2000, ge=1)
     """Expert episodes that are dealt for it."""
-    learning_rate: float = Field(2e-5, gt=0)
+    learning_rate: float = Field(default=2e-5, gt=0)
     """Peak of a one-cycle schedule."""
-    mistake_rate: float = Field(0.0, ge=0, le=1)
+    mistake_rate: float = Field(default=0.0, ge=0, le=1)
     """Share of episodes whose trace is wrong but consistent with itself."""
 
 
+@final
 class RolloutConfig(Section):
     """How turns are collected."""
 
-    num_environments: int = Field(8, ge=1)
+    num_environments: int = Field(default=8, ge=1)
     """Environments that are played side by side in one batch."""
-    turns_per_update: int = Field(1024, ge=1)
+    turns_per_update: int = Field(default=1024, ge=1)
     """Turns per update, over all environments."""
-    temperature: float = Field(0.2, gt=0)
+    temperature: float = Field(default=0.2, gt=0)
     """Sampling temperature; log-probabilities are scored at the same one."""
-    max_new_tokens: int = Field(256, ge=1)
+    max_new_tokens: int = Field(default=256, ge=1)
     """Token limit of a reply."""
 
     @model_validator(mode="after")
@@ -127,6 +137,7 @@ class RolloutConfig(Section):
 Place = Literal["reward", "advantage", "return"]
 
 
+@final
 class FormatConfig(Section):
     """The reward for a reply's form."""
 
@@ -138,6 +149,7 @@ class FormatConfig(Section):
     """Where it is added: before GAE, to the advantage alone, or to advantage and value target."""
 
 
+@final
 class GuidanceConfig(Section):
     """What the teacher adds."""
 
@@ -151,16 +163,17 @@ class GuidanceConfig(Section):
     """Tokens that are compared."""
     into: Place = "advantage"
     """Where the penalty is subtracted (paper Eq. 6: `advantage`; Algorithm 2: `reward`)."""
-    coef: float = Field(1.0, ge=0)
+    coef: float = Field(default=1.0, ge=0)
     """Beta."""
-    token_cap: float | None = Field(10.0, gt=0)
+    token_cap: float | None = Field(default=10.0, gt=0)
     """Largest magnitude of one token's estimate, nats; None: no limit."""
-    temperature: float = Field(1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
     """Temperature at which agent and teacher are compared."""
-    invalid_format_kl: float | None = Field(None, ge=0)
+    invalid_format_kl: float | None = Field(default=None, ge=0)
     """KL charged to malformed replies; None: they are not guided."""
 
 
+@final
 class MergeConfig(Section):
     """How past checkpoints become the teacher."""
 
@@ -168,93 +181,97 @@ class MergeConfig(Section):
     """Merge rule."""
     weights: Literal["sma", "ema"] = "sma"
     """Equal weights, or exponential ones that favour the newest."""
-    ema_alpha: float = Field(0.5, gt=0, le=1)
+    ema_alpha: float = Field(default=0.5, gt=0, le=1)
     """Weight of the newest checkpoint under `ema`."""
-    density: float = Field(0.8, gt=0, le=1)
+    density: float = Field(default=0.8, gt=0, le=1)
     """Share of each tensor's largest changes that TIES keeps."""
-    scale: float = Field(1.0, gt=0)
+    scale: float = Field(default=1.0, gt=0)
     """Factor on the merged change."""
-    interval: int = Field(1, ge=1)
+    interval: int = Field(default=1, ge=1)
     """Updates between two refreshes of the teacher."""
-    freeze_after: int | None = Field(None, ge=1)
+    freeze_after: int | None = Field(default=None, ge=1)
     """Stop refreshing after so many merges (1 = what the released code does); None: never."""
 
 
+@final
 class PpoConfig(Section):
     """The policy update."""
 
-    epochs: int = Field(4, ge=1)
+    epochs: int = Field(default=4, ge=1)
     """Passes over the update's turns."""
-    minibatch_size: int = Field(128, ge=1)
+    minibatch_size: int = Field(default=128, ge=1)
     """Turns per optimiser step."""
-    micro_batch_size: int = Field(8, ge=1)
+    micro_batch_size: int = Field(default=8, ge=1)
     """Turns per forward and backward pass; gradients accumulate up to the minibatch."""
-    clip: float = Field(0.1, gt=0)
+    clip: float = Field(default=0.1, gt=0)
     """Clip range of the ratio."""
-    value_clip: float | None = Field(0.1, gt=0)
+    value_clip: float | None = Field(default=0.1, gt=0)
     """Clip range of the value's change; None: no clipping."""
-    value_coef: float = Field(0.5, ge=0)
+    value_coef: float = Field(default=0.5, ge=0)
     """Weight of the value loss."""
-    entropy_coef: float = Field(0.01, ge=0)
+    entropy_coef: float = Field(default=0.01, ge=0)
     """Weight of the token entropy bonus."""
-    gamma: float = Field(0.9, ge=0, le=1)
+    gamma: float = Field(default=0.9, ge=0, le=1)
     """Discount per turn."""
-    gae_lambda: float = Field(0.95, ge=0, le=1)
+    gae_lambda: float = Field(default=0.95, ge=0, le=1)
     """Lambda of generalised advantage estimation."""
-    thought_weight: float = Field(0.5, ge=0, le=1)
+    thought_weight: float = Field(default=0.5, ge=0, le=1)
     """Weight of the thought tokens in a turn's log-probability."""
-    learning_rate: float = Field(1e-5, gt=0)
+    learning_rate: float = Field(default=1e-5, gt=0)
     """Peak learning rate of Adam."""
-    learning_rate_floor: float = Field(1e-9, ge=0)
+    learning_rate_floor: float = Field(default=1e-9, ge=0)
     """Where the cosine ends, and stays."""
-    decay_updates: int = Field(25, ge=1)
+    decay_updates: int = Field(default=25, ge=1)
     """Updates over which the cosine falls."""
-    adam_epsilon: float = Field(1e-7, gt=0)
+    adam_epsilon: float = Field(default=1e-7, gt=0)
     """Adam's epsilon."""
-    max_grad_norm: float = Field(1.0, gt=0)
+    max_grad_norm: float = Field(default=1.0, gt=0)
     """Limit of the gradient's norm."""
-    target_kl: float | None = Field(None, gt=0)
+    target_kl: float | None = Field(default=None, gt=0)
     """Stop an update's epochs when the approximate KL to the behaviour policy exceeds this."""
     dropout: bool = False
     """Keep dropout on in the update (lineage); the ratio of the first step is then not one."""
 
 
+@final
 class EvaluationConfig(Section):
     """The fixed panel on which agent and teacher are measured."""
 
-    num_episodes: int = Field(200, ge=1)
+    num_episodes: int = Field(default=200, ge=1)
     """Hands of the panel."""
-    panel_seed: int = Field(20_240_917, ge=0)
+    panel_seed: int = Field(default=20_240_917, ge=0)
     """Seed of the panel; the same for every run."""
-    temperature: float = Field(0.2, gt=0)
+    temperature: float = Field(default=0.2, gt=0)
     """Sampling temperature in evaluation."""
-    interval: int = Field(0, ge=0)
+    interval: int = Field(default=0, ge=0)
     """Updates between evaluations during training; 0: only at the start and the end."""
-    num_parallel: int = Field(100, ge=1)
+    num_parallel: int = Field(default=100, ge=1)
     """Episodes that are played side by side."""
 
 
+@final
 class RunConfig(Section):
     """Bookkeeping."""
 
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     """One seed for everything."""
-    num_updates: int = Field(30, ge=0)
+    num_updates: int = Field(default=30, ge=0)
     """Updates of the whole run."""
-    num_threads: int | None = Field(None, ge=1)
+    num_threads: int | None = Field(default=None, ge=1)
     """CPU threads of torch; None leaves torch's own choice."""
-    checkpoint_interval: int = Field(1, ge=1)
+    checkpoint_interval: int = Field(default=1, ge=1)
     """Updates between checkpoints."""
-    keep_checkpoints: int | None = Field(None, ge=1)
+    keep_checkpoints: int | None = Field(default=None, ge=1)
     """Newest checkpoints that stay on disk; None keeps all."""
-    check_interval: int = Field(10, ge=1)
+    check_interval: int = Field(default=10, ge=1)
     """Updates between two runs of the integrity checks."""
-    saved_episodes: int = Field(4, ge=0)
+    saved_episodes: int = Field(default=4, ge=0)
     """Episodes per update that are written with their pictures."""
     tensorboard: bool = True
     """Write TensorBoard events."""
 
 
+@final
 class Config(Section):
     """A whole run."""
 
@@ -273,105 +290,77 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> "Config":
-        if self.critic.trunk == "own_adapter" and self.model.finetuning == "full":
-            raise ConfigError(
-                'critic.trunk "own_adapter" needs adapters, but model.finetuning is "full".',
-                hint='use critic.trunk "frozen", or model.finetuning "lora".',
-            )
-        if self.critic.trunk == "own_adapter" and self.model.gradient_checkpointing:
-            raise ConfigError(
-                'critic.trunk "own_adapter" cannot be combined with model.gradient_checkpointing:'
-                " the recomputed forward pass would run under the wrong adapter.",
-                hint='use critic.trunk "frozen", or switch gradient checkpointing off.',
-            )
-        if self.ppo.minibatch_size > self.rollout.turns_per_update:
-            raise ConfigError(
-                f"`ppo.minibatch_size` must not exceed `rollout.turns_per_update`, got"
-                f" {self.ppo.minibatch_size} and {self.rollout.turns_per_update}.",
-            )
-        if self.merge.freeze_after is not None and self.guidance.teacher == "static":
-            raise ConfigError(
-                "`merge.freeze_after` has no effect on a static teacher.",
-                hint='use guidance.teacher "merged", or leave merge.freeze_after out.',
-            )
+        for refuse in (_refuse_tiny, _refuse_critic, _refuse_schedule):
+            refuse(self)
         return self
 
 
-MUTABLE_AT_RESUME = frozenset({"run.num_updates", "run.keep_checkpoints", "run.tensorboard",
-                               "run.saved_episodes", "run.check_interval"})  # fmt: skip
+def _refuse_tiny(config: Config) -> None:
+    """Refuse a tiny model of an unknown family or of reduced precision."""
+    family = config.model.path.removeprefix(TINY_PREFIX)
+    if not config.model.path.startswith(TINY_PREFIX):
+        return
+    if family not in TINY_FAMILIES:
+        raise ConfigError(
+            f'`model.path` names the tiny model family "{family}", which there is not.',
+            hint=nearest_hint(family, TINY_FAMILIES, "families"),
+        )
+    if config.model.dtype != "float32":
+        raise ConfigError(
+            f'a tiny model needs `model.dtype` "float32", got "{config.model.dtype}".',
+            hint="give --model.dtype float32.",
+        )
+
+
+def _refuse_critic(config: Config) -> None:
+    """Refuse a critic with adapters of its own where there can be none."""
+    if config.critic.trunk != "own_adapter":
+        return
+    if config.model.finetuning == "full":
+        raise ConfigError(
+            '`critic.trunk` "own_adapter" needs adapters, but `model.finetuning` is "full".',
+            hint='use critic.trunk "frozen", or model.finetuning "lora".',
+        )
+    if config.model.gradient_checkpointing:
+        raise ConfigError(
+            '`critic.trunk` "own_adapter" cannot be combined with `model.gradient_checkpointing`:'
+            " the recomputed forward pass would run under the wrong adapter.",
+            hint='use critic.trunk "frozen", or switch gradient checkpointing off.',
+        )
+
+
+def _refuse_schedule(config: Config) -> None:
+    """Refuse a minibatch larger than an update, and a schedule for a teacher that never moves."""
+    if config.ppo.minibatch_size > config.rollout.turns_per_update:
+        raise ConfigError(
+            "`ppo.minibatch_size` must not exceed `rollout.turns_per_update`, got"
+            f" {config.ppo.minibatch_size} and {config.rollout.turns_per_update}.",
+            hint="an update cannot take a step on more turns than it has: lower the first.",
+        )
+    if config.merge.freeze_after is not None and config.guidance.teacher == "static":
+        raise ConfigError(
+            "`merge.freeze_after` has no effect on a static teacher.",
+            hint='use guidance.teacher "merged", or leave merge.freeze_after out.',
+        )
+
+
+MUTABLE_AT_RESUME = frozenset({
+    "run.num_updates",
+    "run.keep_checkpoints",
+    "run.tensorboard",
+    "run.saved_episodes",
+    "run.check_interval",
+})  # fmt: skip
 """Fields that a resumed run may change without becoming another run."""
 
 
 def parse_config(values: Mapping[str, Any]) -> Config:
     """Return the checked configuration; every refusal is a ConfigError that names the field."""
+    refuse_lookalikes(values, Config)
     try:
         return Config.model_validate(dict(values))
     except ValidationError as error:
-        raise _explain(error) from None
-
-
-def _explain(error: ValidationError) -> ConfigError:
-    """Return pydantic's first complaint in our form, with the nearest key for an unknown one."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    inner = first.get("ctx", {}).get("error")
-    if isinstance(inner, ConfigError):
-        return inner
-    if first["type"] == "extra_forbidden":
-        *owners, key = [str(part) for part in first["loc"]]
-        section: type[BaseModel] = Config
-        for owner in owners:
-            annotation = section.model_fields[owner].annotation
-            if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-                break
-            section = annotation
-        return ConfigError(
-            f"there is no configuration key `{where}`.",
-            hint=nearest_hint(
-                key, section.model_fields, f"keys of `{'.'.join(owners) or 'config'}`"
-            ),
-        )
-    message = f"`{where}`: {first['msg']}, got {first['input']!r}."
-    return ConfigError(message if where else f"{first['msg']}.")
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML that refuses a key given twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = {str(key) for key in keys if keys.count(key) > 1}
-        if twice:
-            raise ConfigError(f"a YAML mapping gives these keys twice: {', '.join(sorted(twice))}.")
-        return yaml.SafeLoader.construct_mapping(self, node, deep)
-
-
-MAX_YAML_BYTES = 1_000_000
-"""A configuration is a page or two; anything larger is a mistake or an attack."""
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file.
-
-    Raises ConfigError when the file is missing, too large, not YAML or not a mapping.
-    """
-    if not path.is_file():
-        raise ConfigError(f"there is no configuration file {path}.")
-    text = path.read_text(encoding="utf-8", errors="strict") if _small(path) else ""
-    try:
-        values = yaml.load(text, Loader=_StrictLoader)  # noqa: S506  a SafeLoader
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}.") from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} must hold a mapping, got {type(values).__name__}.")
-    return values
-
-
-def _small(path: Path) -> bool:
-    size = path.stat().st_size
-    if size > MAX_YAML_BYTES:
-        raise ConfigError(f"{path} has {size} bytes; at most {MAX_YAML_BYTES} are read.")
-    return True
+        raise explain(error, Config) from None
 
 
 def to_yaml(config: Config) -> str:
@@ -380,25 +369,13 @@ def to_yaml(config: Config) -> str:
 
 
 def config_hash(config: Config) -> str:
-    """Return the sha256 of everything that decides the run's numbers (all but the mutable fields)."""
-    flat = {k: v for k, v in flatten(config.model_dump(mode="json")).items()
-            if k not in MUTABLE_AT_RESUME}  # fmt: skip
+    """Return the sha256 of what decides the run's numbers: all but the mutable fields."""
+    flat = {
+        key: value
+        for key, value in flatten(config.model_dump(mode="json")).items()
+        if key not in MUTABLE_AT_RESUME
+    }
     return hashlib.sha256(json.dumps(flat, sort_keys=True).encode()).hexdigest()
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one mapping with dotted keys.
-
-    >>> flatten({"a": {"b": 1}, "c": [2]})
-    {'a.b': 1, 'c': [2]}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def differences(old: Config, new: Config) -> list[str]:

@@ -1,7 +1,7 @@
 """What happened: pictures, parsed replies, turns and episodes. Python and numpy only.
 
-Axes: patch = one vision patch of a picture, feature = its flattened pixels, height · width · channel
-of a picture. Nothing is added to an object after it is made.
+Axes: patch = one vision patch of a picture, feature = its flattened pixels, height · width ·
+channel of a picture. Nothing is added to an object after it is made.
 """
 
 import hashlib

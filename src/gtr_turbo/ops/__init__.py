@@ -1,0 +1,1 @@
+"""Pure tensor functions: layout, credit, divergences, losses and schedules."""
