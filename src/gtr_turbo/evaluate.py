@@ -1,4 +1,4 @@
-"""Success on a fixed panel of episodes that no training stream contains by construction of its seed."""
+"""Success on a fixed panel of episodes, dealt from a seed of their own that training never uses."""
 
 import hashlib
 import math
@@ -12,6 +12,7 @@ from gtr_turbo.core.config import Config
 from gtr_turbo.core.seeding import stream_seed
 from gtr_turbo.envs.base import AbstractTask
 from gtr_turbo.envs.registry import make_task
+from gtr_turbo.errors import ConfigError
 from gtr_turbo.policies.base import AbstractPolicy
 
 
@@ -56,10 +57,16 @@ def evaluate(
     The panel depends on `evaluation.panel_seed` and the task's rules alone; training rules that end
     episodes early are off where `task.evaluation_rules` says so. Replies are sampled at
     `evaluation.temperature` from a generator that the panel seeds, so equal weights give equal
-    numbers on a CPU.
+    numbers on a CPU. `evaluation.num_parallel` leaves the panel and its hash alone, but decides
+    which random numbers reach which reply: under another value the success differs by chance.
+    `tick` is called with (episodes done, episodes in all).
+
+    Raises ConfigError when `num_episodes` is less than 1.
     """
     settings = config.evaluation
     total = settings.num_episodes if num_episodes is None else num_episodes
+    if total < 1:
+        raise ConfigError(f"the number of episodes must be at least 1, got {total}.")
     rules = {**config.task.rules, **config.task.evaluation_rules}
     generator = torch.Generator(_device(policy)).manual_seed(
         stream_seed(settings.panel_seed, "sampler")
@@ -72,7 +79,9 @@ def evaluate(
         tasks = [_panel_task(config, rules, number) for number in numbers]
         for task in tasks:
             panel.update(task.observation.state_key.encode() + b"\0")
-        outcomes += _play(policy, tasks, lambda prompts: policy.respond(prompts, sampling, generator))
+        outcomes += _play(
+            policy, tasks, lambda prompts: policy.respond(prompts, sampling, generator)
+        )
         tick(len(outcomes), total)
     wins = [success for success, _, _ in outcomes]
     solvable = [success for success, _, can_be_won in outcomes if can_be_won]
@@ -111,8 +120,8 @@ def _play(
             if not (result.terminated or result.truncated):
                 still_open.append(index)
         open_tasks = still_open
-    return [(win, value, task.solvable)
-            for win, value, task in zip(wins, returns, tasks, strict=True)]  # fmt: skip
+    ended = zip(wins, returns, tasks, strict=True)
+    return [(win, value, task.solvable) for win, value, task in ended]
 
 
 def _device(policy: AbstractPolicy) -> torch.device:

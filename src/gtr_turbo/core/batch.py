@@ -79,7 +79,7 @@ class TokenRows:
     vision: VisionInputs
 
     def __post_init__(self) -> None:
-        """Refuse overlapping masks and turns without a prompt or an action."""
+        """Refuse overlapping masks, turns without prompt or action, and a wrong picture count."""
         overlap = (
             (self.is_prompt & (self.is_thought | self.is_action))
             | (self.is_thought & self.is_action)
@@ -90,6 +90,10 @@ class TokenRows:
         if empty.any():
             raise SpanError(
                 f"rows {empty.nonzero().flatten().tolist()} lack a prompt or an action."
+            )
+        if len(self.vision.hashes) != self.num_turns:
+            raise VisionMismatchError(
+                f"{self.num_turns} turns need as many pictures, got {len(self.vision.hashes)}."
             )
 
     @property

@@ -12,6 +12,9 @@ from gtr_turbo.core.turns import JsonState
 def stream_seed(seed: int, *path: str | int) -> int:
     """Return a 63-bit seed for a named stream; different paths give independent streams.
 
+    Words are read byte by byte without a border between them, so two neighbouring words count as
+    one: ("ab", "c") is the stream of ("a", "bc").
+
     >>> stream_seed(0, "tasks", 1) == stream_seed(0, "tasks", 1) != stream_seed(0, "tasks", 2)
     True
     """

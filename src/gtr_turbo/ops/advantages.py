@@ -18,15 +18,15 @@ def gae(
     V after the last turn is `next_value`: 0 when the task terminated, the critic's value of the
     prompt that followed when the stretch was truncated or cut by the end of the update.
     """
-    advantages = torch.zeros_like(rewards)
-    following = 0.0
-    value_after = next_value
-    for step in range(len(rewards) - 1, -1, -1):
-        delta = float(rewards[step]) + gamma * value_after - float(values[step])
+    advantages: list[float] = []
+    following, value_after = 0.0, next_value
+    steps = zip(rewards.detach().tolist(), values.detach().tolist(), strict=True)
+    for reward, value in reversed(list(steps)):
+        delta = reward + gamma * value_after - value
         following = delta + gamma * gae_lambda * following
-        advantages[step] = following
-        value_after = float(values[step])
-    return advantages
+        advantages.append(following)
+        value_after = value
+    return torch.tensor(advantages[::-1], dtype=torch.float32, device=rewards.device)
 
 
 STD_FLOOR = 1e-5

@@ -1,4 +1,4 @@
-"""From turns to padded tensors: the one place where rows are laid out (`core/batch.py` shows how)."""
+"""From turns to padded tensors: the one place where rows are laid out, as `core/batch.py` shows."""
 
 from collections.abc import Sequence
 

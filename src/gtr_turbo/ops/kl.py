@@ -31,7 +31,8 @@ MAX_EXPONENT = 20.0
 def k3(agent: TokenLogprobs, teacher: TokenLogprobs) -> TokenLogprobs:
     """Return K1 + e^(−K1) − 1 per token: unbiased and never negative (paper, Eq. 7: K3)."""
     difference = agent - teacher
-    return difference + torch.exp((-difference).clamp(max=MAX_EXPONENT)) - 1
+    # Near zero e^x − 1 + K1 cancels to rounding noise of either sign: expm1, and no less than 0.
+    return (difference + torch.expm1((-difference).clamp(max=MAX_EXPONENT))).clamp(min=0)
 
 
 def forward(agent: TokenLogprobs, teacher: TokenLogprobs) -> TokenLogprobs:

@@ -8,6 +8,8 @@ Turns = Float32[Tensor, " turn"]
 
 RATIO_LIMIT = 10.0
 """Beyond this ratio only the clipped surrogate is used, as in the lineage's code."""
+MAX_LOG_RATIO = 20.0
+"""Far beyond `RATIO_LIMIT`, and e^20 is finite: an infinite ratio would make the gradient NaN."""
 
 
 def clipped_surrogate(logprob: Turns, old_logprob: Turns, advantage: Turns, clip: float) -> Turns:
@@ -17,7 +19,7 @@ def clipped_surrogate(logprob: Turns, old_logprob: Turns, advantage: Turns, clip
     the unclipped term is left out, so that one runaway turn with a negative advantage cannot
     dominate the batch.
     """
-    ratio = torch.exp(logprob - old_logprob)
+    ratio = torch.exp((logprob - old_logprob).clamp(max=MAX_LOG_RATIO))
     clipped = ratio.clamp(1 - clip, 1 + clip) * advantage
     surrogate = torch.minimum(ratio * advantage, clipped)
     return -torch.where(ratio > RATIO_LIMIT, clipped, surrogate)
@@ -33,9 +35,9 @@ def value_loss(value: Turns, old_value: Turns, target: Turns, value_clip: float 
 
 
 def approximate_kl(logprob: Turns, old_logprob: Turns) -> float:
-    """Return the mean of r − 1 − log r: how far the policy has moved from the behaviour one, nats."""
+    """Return the mean of r − 1 − log r, nats: how far the policy is from the behaviour one."""
     difference = (logprob - old_logprob).detach()
-    return float((torch.exp(difference) - 1 - difference).mean())
+    return float((torch.expm1(difference) - difference).mean())
 
 
 def clip_fraction(logprob: Turns, old_logprob: Turns, clip: float) -> float:
@@ -45,8 +47,11 @@ def clip_fraction(logprob: Turns, old_logprob: Turns, clip: float) -> float:
 
 
 def explained_variance(value: Turns, target: Turns) -> float:
-    """Return 1 − Var(target − value) / Var(target); 0 for a critic that knows nothing."""
-    variance = float(target.var(unbiased=False))
+    """Return 1 − Var(target − value) / Var(target); 0 for a constant guess.
+
+    At most 1, negative for a critic worse than a constant; 0 when the targets are all equal.
+    """
+    variance = float(target.detach().var(unbiased=False))
     if variance == 0:
         return 0.0
-    return 1 - float((target - value).var(unbiased=False)) / variance
+    return 1 - float((target - value).detach().var(unbiased=False)) / variance
