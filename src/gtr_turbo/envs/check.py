@@ -42,11 +42,11 @@ GARBAGE = (
 )
 """Replies that no task can make sense of, or only with great care."""
 
-_NUM_EPISODES = 8
+_NUM_EPISODES = 6
 """Episodes that each law looks at: enough for solvable and unsolvable hands of each game."""
-_MAX_TURNS = 10_000
+_MAX_TURNS = 1_000
 """An episode that is still running then is taken for endless."""
-_NUM_SNAPSHOTS = 6
+_NUM_SNAPSHOTS = 4
 """Places in an episode, counted from its start, at which a snapshot is tried."""
 _PICTURE_AXES = 3
 _NUM_COLORS = 3
@@ -356,6 +356,14 @@ def _global_generators_untouched() -> Generator[None]:
 def _global_state() -> str:
     """Return what numpy's and Python's global generators would do next, as text."""
     name, keys, *rest = np.random.get_state()  # noqa: NPY002 - looked at, not used
-    # Looked up, not imported: nothing in this package may import Python's generator.
+    return repr((name, np.asarray(keys).tolist(), rest, _python_state()))
+
+
+def _python_state() -> object:
+    """Return the state of Python's generator, or None where it says nothing.
+
+    It is looked up, not imported, because nothing in this package may import it. Where beartype is
+    loaded, its checks draw from that generator, so a change would not be the task's doing.
+    """
     module = sys.modules.get("random")
-    return repr((name, np.asarray(keys).tolist(), rest, module and module.getstate()))
+    return None if module is None or "beartype" in sys.modules else module.getstate()

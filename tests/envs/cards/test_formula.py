@@ -26,7 +26,8 @@ def test_given_formulas(case: dict[str, Any]) -> None:
     "text",
     [
         "+", "-", "(", ")", "( )", "7 (", "( 7", "7 )", "7 8", "+ 7", "- 7", "7 * - 2", "( - 7 )",
-        "7 / 0", "0", "14", "01", "007", "1.5", "1e3", "７", "seven", "7 ^ 2", "7 ** 2", "7 // 2",
+        "7 / 0", "0", "14", "01", "007", "1.5", "1e3", "\N{FULLWIDTH DIGIT SEVEN}", "seven",
+        "7 ^ 2", "7 ** 2", "7 // 2",
         "7 =", "7 / ( 3 - 3 )", "7 / ( 3 - 3 ) / ( 3 - 3 )", "( 7 / ( 3 - 3 ) ) * ( 3 - 3 )",
         "( 7 + ) 3", "( 7 ) ( 3 )", "( 7 ) 3",
     ],
@@ -55,10 +56,12 @@ def test_a_blank_is_no_token() -> None:
 def test_hostile_input_costs_little(tokens: list[str]) -> None:
     seconds = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         evaluate(tokens)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.01  # about 1 ms when nobody else is busy
+        seconds.append(time.process_time() - start)
+    assert (
+        min(seconds) < 0.1
+    )  # about 1 ms without this suite's type checks; more than linear: many seconds
 
 
 def test_deep_brackets_are_exact_up_to_the_bound() -> None:

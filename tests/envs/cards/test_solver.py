@@ -32,7 +32,7 @@ def test_exact_counts() -> None:
     """566 of the 715 multisets, 20,876 of the 28,561 ordered draws with J = Q = K = 10."""
     solvable = [hand for hand in MULTISETS if is_solvable(hand)]
     assert (len(solvable), len(MULTISETS)) == (566, 715)
-    ranks_per_value = {value: 1 for value in range(1, 10)} | {10: 4}
+    ranks_per_value = dict.fromkeys(range(1, 10), 1) | {10: 4}
     num_draws = 0
     for hand in solvable:
         orders = factorial(4)

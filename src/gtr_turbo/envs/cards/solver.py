@@ -42,7 +42,7 @@ def solve(
 def is_solvable(
     values: Sequence[int], target: int = 24, operators: Sequence[str] = OPERATORS
 ) -> bool:
-    """Return whether `solve` would find anything; stops at the first formula."""
+    """Return whether `solve` would find anything, without writing the formulas down."""
     return _is_solvable(_checked(values), target, tuple(operators))
 
 
@@ -69,7 +69,27 @@ def _solve(hand: Values, target: int, operators: tuple[str, ...]) -> tuple[Formu
 def _is_solvable(hand: Values, target: int, operators: tuple[str, ...]) -> bool:
     if len(hand) == 1:
         return hand[0] == target
-    return next(_joins(hand, target, operators), None) is not None
+    return any(
+        _needed(left_value, operator, target) in _reachable(right_hand, operators)
+        for left_hand, right_hand in _splits(hand)
+        for left_value in _reachable(left_hand, operators)
+        for operator in operators
+    )
+
+
+@cache
+def _reachable(hand: Values, operators: tuple[str, ...]) -> frozenset[Fraction]:
+    """Return every value that the whole (part of a) hand can take."""
+    if len(hand) == 1:
+        return frozenset((Fraction(hand[0]),))
+    return frozenset(
+        combine(left_value, operator, right_value)
+        for left_hand, right_hand in _splits(hand)
+        for left_value in _reachable(left_hand, operators)
+        for right_value in _reachable(right_hand, operators)
+        for operator in operators
+        if operator != "/" or right_value != 0
+    )
 
 
 def _joins(
@@ -100,7 +120,7 @@ def _needed(left: Fraction, operator: str, target: int) -> Fraction | None:
 
 @cache
 def _parts(hand: Values, operators: tuple[str, ...]) -> _Parts:
-    """Return every value that the whole (part of a) hand can take, with all its formulas."""
+    """Return what `_reachable` does, each value with all its formulas."""
     if len(hand) == 1:
         return {Fraction(hand[0]): {(str(hand[0]),): _NUMBER_LEVEL}}
     parts: _Parts = {}

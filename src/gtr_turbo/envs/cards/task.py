@@ -152,11 +152,11 @@ class CardTask(AbstractTask):
         no right plan is left, the expert says so and hands in what stands there, which is the
         cheapest way out.
         """
-        written = self._written
+        episode, written = self._running, self._written
         if mistake:
             plan = expert.wrong_plan(self.game, self.rules, self._values, written, generator)
         else:
-            room = self._step_limit - self._running.num_steps - 1
+            room = self._step_limit - episode.num_steps - 1
             if self.rules.length_limit == "tokens":
                 room = min(room, self.rules.max_tokens - len(self.formula))
             plan = expert.right_plan(self.game, self.rules, self._values, written, room)
