@@ -222,7 +222,7 @@ def _report(arguments: Sequence[str]) -> None:
     args = tyro.cli(ReportArguments, prog="gtr-turbo report", args=list(arguments))
     if not (args.run_dir / "config.yaml").is_file():
         raise ConfigError(f"{args.run_dir} is no run directory: it has no config.yaml.")
-    from gtr_turbo.report.html import write_report  # noqa: PLC0415
+    from gtr_turbo.report.page import write_report  # noqa: PLC0415
 
     Console().print(f"wrote {write_report(args.run_dir)}")
 

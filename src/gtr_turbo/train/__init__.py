@@ -1,0 +1,1 @@
+"""How the agent learns: the method, its supervised start, and what a run keeps."""

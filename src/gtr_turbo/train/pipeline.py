@@ -17,7 +17,7 @@ from gtr_turbo.merging import fingerprint
 from gtr_turbo.policies.tiny import build_tiny_model
 from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.report.console import AbstractProgress
-from gtr_turbo.report.html import write_report
+from gtr_turbo.report.page import write_report
 from gtr_turbo.runstate import CONFIG_FILE, RunDirectory, newest_checkpoint
 from gtr_turbo.train.gtr_turbo import train
 from gtr_turbo.train.session import Session

@@ -24,7 +24,7 @@ from gtr_turbo.history import CheckpointHistory
 from gtr_turbo.metrics import MetricsLog
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.report.console import AbstractProgress
-from gtr_turbo.report.episodes import save_episodes
+from gtr_turbo.report.records import save_episodes
 from gtr_turbo.rollout import Rollout
 from gtr_turbo.runstate import RunDirectory
 from gtr_turbo.teachers.merged import WeightTeacher, zero_change
