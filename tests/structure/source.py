@@ -1,6 +1,7 @@
 """What the structure tests look at: the repository's files and their syntax trees."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +25,9 @@ def name_of(path: Path) -> str:
     return path.relative_to(SRC).as_posix()
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
-    """Return the syntax tree of a file."""
+    """Return the syntax tree of a file; nobody may change it."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
@@ -83,6 +85,7 @@ def code_strings(tree: ast.AST) -> Iterator[ast.Constant]:
             yield node
 
 
+@functools.cache
 def read(relative: str) -> str:
     """Return a file of the repository as text."""
     return (ROOT / relative).read_text(encoding="utf-8")

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 import gtr_turbo
 from gtr_turbo.core.config import Config
-from tests.structure.source import ROOT, fenced_blocks, read
+from gtr_turbo.envs.cards.rules import CardRules
+from tests.structure.source import ROOT, fenced_blocks, name_of, read, source_files
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 MACHINE_PATHS = re.compile(r"(?<![\w./~$])/(?:home|root|work|Users|opt)/")
@@ -118,6 +119,17 @@ def test_files_named_in_the_documentation_exist(path: Path) -> None:
     )
     missing = [name for name in named if "NAME" not in name and not (ROOT / name).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("path", source_files(), ids=name_of)
+def test_pages_named_in_the_source_exist(path: Path) -> None:
+    named = set(re.findall(r"\bdocs/[\w-]+\.md\b", path.read_text(encoding="utf-8")))
+    assert not [name for name in named if not (ROOT / name).is_file()]
+
+
+def test_each_rule_switch_of_the_card_games_is_explained() -> None:
+    listed = table_keys(read("docs/environments.md"))
+    assert sorted(set(listed) & set(CardRules.model_fields)) == sorted(CardRules.model_fields)
 
 
 def test_each_logged_number_is_explained() -> None:
