@@ -37,6 +37,7 @@ class CheckpointHistory:
         self._updates: list[int] = []
         self._num_merges = 0
         self._merged_updates: list[int] = []
+        self._diagnostics: dict[str, float] = {}
         self._teacher: dict[str, Tensor] | None = None
 
     @property
@@ -55,7 +56,7 @@ class CheckpointHistory:
         return self._teacher
 
     def is_due(self) -> bool:
-        """Return whether the next update is to merge: something new, at the interval, not frozen."""
+        """Return whether a merge is due: something new, at the interval, not frozen."""
         config = self._config
         if config.freeze_after is not None and self._num_merges >= config.freeze_after:
             return False
@@ -67,6 +68,7 @@ class CheckpointHistory:
         """Return the merge of all checkpoints so far, and keep it as the teacher."""
         self._teacher = self._sums.merged_delta()
         self._merged_updates = list(self._updates)
+        self._diagnostics = self._sums.diagnostics()
         self._num_merges += 1
         return self._teacher
 
@@ -75,8 +77,8 @@ class CheckpointHistory:
         return self._sums.merged_delta()
 
     def diagnostics(self) -> dict[str, float]:
-        """Return what the accumulator says of its last merge."""
-        return self._sums.diagnostics()
+        """Return what the accumulator said of the merge that is the teacher; empty before it."""
+        return dict(self._diagnostics)
 
     def add(self, update: int, change: Mapping[str, Tensor]) -> None:
         """Take in the weights after `update`."""
@@ -94,16 +96,17 @@ class CheckpointHistory:
             "updates": self._updates,
             "merged_updates": self._merged_updates,
             "num_merges": self._num_merges,
+            "diagnostics": self._diagnostics,
             "teacher": None if self._teacher is None else fingerprint(self._teacher),
         }
         (directory / _STATE).write_text(json.dumps(state, indent=2) + "\n")
 
     def load(self, directory: Path) -> None:
-        """Read what `save` wrote. Raises CheckpointError when the teacher is not the recorded one."""
+        """Read what `save` wrote; CheckpointError when the teacher is not the recorded one."""
         state = json.loads((directory / _STATE).read_text())
         self._sums = load_accumulator(directory / "sums")
         self._updates, self._merged_updates = state["updates"], state["merged_updates"]
-        self._num_merges = state["num_merges"]
+        self._num_merges, self._diagnostics = state["num_merges"], state["diagnostics"]
         self._teacher = None
         if state["teacher"] is not None:
             self._teacher = load_file(directory / _TEACHER)

@@ -1,0 +1,1 @@
+"""The agent: an interface, and Qwen-VL models behind it."""

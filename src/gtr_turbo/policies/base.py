@@ -13,7 +13,7 @@ from gtr_turbo.core.batch import Scores, TokenRows
 from gtr_turbo.core.turns import Observation, Prompt, Reply, SamplingSettings
 
 WeightChange = Mapping[str, Tensor]
-"""Change of each trained weight against the run's start, float32, by the weight's name in the model."""
+"""Change of each trained weight against the run's start, float32, by its name in the model."""
 
 
 class AbstractPolicy(ABC):

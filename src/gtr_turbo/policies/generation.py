@@ -70,8 +70,9 @@ def sample(
         step_positions = position[None, :, None].expand(3, -1, 1)
         hidden = forward(picked[:, None], mask, step_positions, None, cache=cache, use_cache=True)
         position = position + 1
-    return [(ids, np.asarray(values, np.float32))
-            for ids, values in zip(tokens, logprobs, strict=True)]  # fmt: skip
+    return [
+        (ids, np.asarray(values, np.float32)) for ids, values in zip(tokens, logprobs, strict=True)
+    ]
 
 
 def _draw(
@@ -80,7 +81,9 @@ def _draw(
     """Return one token per row and its log-probability at `temperature`."""
     logprobs = (scores / temperature).log_softmax(dim=-1)
     if torch.isnan(logprobs).any():
-        raise NonFiniteError("the policy's scores are NaN while it replies.",
-                             hint="the weights are damaged; go back to an earlier checkpoint.")  # fmt: skip
+        raise NonFiniteError(
+            "the policy's scores are NaN while it replies.",
+            hint="the weights are damaged; go back to an earlier checkpoint.",
+        )
     picked = torch.multinomial(logprobs.exp(), 1, generator=generator)
     return picked.squeeze(1), logprobs.gather(1, picked).squeeze(1)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, get_peft_model
+from safetensors import SafetensorError
 from transformers import AutoModelForImageTextToText, AutoProcessor
 from transformers.utils import logging as transformers_logging
 
@@ -32,8 +33,9 @@ def resolve_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f'`model.device` "{name}" is no torch device.',
-                          hint="use auto, cpu, cuda or cuda:N.") from None  # fmt: skip
+        raise ConfigError(
+            f'`model.device` "{name}" is no torch device.', hint="use auto, cpu, cuda or cuda:N."
+        ) from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(
             f'`model.device` is "{name}", but torch sees no GPU.', hint="use auto or cpu."
@@ -44,16 +46,18 @@ def resolve_device(name: str) -> torch.device:
 def load_model(config: ModelConfig, device: torch.device) -> tuple[torch.nn.Module, Any]:
     """Return the network in evaluation mode on `device`, and its processor.
 
-    Raises ModelError for a missing directory, an index that points outside of it, or an
-    architecture that is not an image-text-to-text model.
+    Raises ModelError for a missing directory, pickled or damaged weights, an index that points
+    outside of the directory, or an architecture that is not an image-text-to-text model.
     """
     directory = Path(config.path)
     local = directory.exists()
     if local:
         _check_directory(directory)
     elif directory.is_absolute() or config.path.count("/") != 1:
-        raise ModelError(f"there is no model directory {config.path}.",
-                         hint="`model.path` is a local directory or a hub id OWNER/NAME.")  # fmt: skip
+        raise ModelError(
+            f"there is no model directory {config.path}.",
+            hint="`model.path` is a local directory or a hub id OWNER/NAME.",
+        )
     transformers_logging.disable_progress_bar()
     try:
         network = AutoModelForImageTextToText.from_pretrained(
@@ -62,34 +66,64 @@ def load_model(config: ModelConfig, device: torch.device) -> tuple[torch.nn.Modu
             attn_implementation=config.attention,
             local_files_only=local,
             trust_remote_code=False,
+            use_safetensors=True,
         )
         processor = AutoProcessor.from_pretrained(
             config.path, local_files_only=local, trust_remote_code=False
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{config.path} cannot be loaded as a vision-language model: {error}",
-                         hint="it needs config.json, safetensors weights and a processor.") from error  # fmt: skip
-    if not hasattr(network.config, "vision_config") or not hasattr(processor, "image_processor"):
-        raise ModelError(f"{config.path} has no vision tower or no image processor.")
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise ModelError(
+            f"{config.path} cannot be loaded as a vision-language model: {error}",
+            hint="it needs config.json, safetensors weights and a processor.",
+        ) from error
+    if getattr(network.config, "vision_config", None) is None or not _has_pictures(processor):
+        raise ModelError(
+            f"{config.path} has no vision tower or no image processor.",
+            hint="use a Qwen2.5-VL or Qwen3-VL model.",
+        )
     if config.gradient_checkpointing:
         network.gradient_checkpointing_enable({"use_reentrant": False})
     network.requires_grad_(config.finetuning == "full")
-    return network.to(device).eval(), processor
+    return network.to(device).eval(), processor  # pyright: ignore[reportArgumentType]  mixin stub
+
+
+def _has_pictures(processor: Any) -> bool:
+    """Return whether what AutoProcessor found is more than a tokenizer."""
+    return getattr(processor, "image_processor", None) is not None
 
 
 def _check_directory(directory: Path) -> None:
     """Refuse pickled weights and weight files outside of the directory."""
     if not (directory / "config.json").is_file():
-        raise ModelError(f"{directory} holds no config.json, so it is no model directory.")
+        raise ModelError(
+            f"{directory} holds no config.json, so it is no model directory.",
+            hint="`model.path` is what `save_pretrained` wrote: config, weights and processor.",
+        )
     index = directory / "model.safetensors.index.json"
     if index.is_file():
-        names = set(json.loads(index.read_text())["weight_map"].values())
-        outside = sorted(name for name in names if Path(name).name != name)
+        outside = sorted(name for name in _indexed_files(index) if Path(name).name != name)
         if outside:
-            raise ModelError(f"{index} points outside of its directory: {outside[0]}.")
+            raise ModelError(
+                f"{index} points outside of its directory: {outside[0]}.",
+                hint="an index names files that lie beside it.",
+            )
     elif not (directory / "model.safetensors").is_file():
-        raise ModelError(f"{directory} holds no model.safetensors.",
-                         hint="pickled weights are never loaded; convert them to safetensors.")  # fmt: skip
+        raise ModelError(
+            f"{directory} holds no model.safetensors.",
+            hint="pickled weights are never loaded; convert them to safetensors.",
+        )
+
+
+def _indexed_files(index: Path) -> set[str]:
+    """Return the weight files that an index names. Raises ModelError when it is no index."""
+    try:
+        names = json.loads(index.read_bytes())["weight_map"].values()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"{index} is no index of safetensors files: {error!r}.",
+            hint="it is JSON with a `weight_map` from weights to files.",
+        ) from error
+    return {str(name) for name in names}
 
 
 def add_adapters(network: torch.nn.Module, config: LoraConfig, *, critic: bool) -> PeftModel:
@@ -121,7 +155,9 @@ def _target_pattern(network: torch.nn.Module, config: LoraConfig) -> str:
         prefix = _PARTS[part]
         leaves = sorted({name.rsplit(".", 1)[1] for name in linear if re.match(prefix, name)})
         if not leaves:
-            raise ModelError(f"the model has no linear layers in its {part}.",
-                             hint="take it out of `lora.targets`.")  # fmt: skip
+            raise ModelError(
+                f"the model has no linear layers in its {part}.",
+                hint="take it out of `lora.targets`.",
+            )
         patterns.append(f"{prefix}(?:.*\\.)?(?:{'|'.join(leaves)})")
     return "|".join(patterns)

@@ -26,13 +26,19 @@ from gtr_turbo.core.turns import (
     SamplingSettings,
     picture_hash,
 )
-from gtr_turbo.errors import VisionMismatchError
+from gtr_turbo.errors import TaskError, VisionMismatchError
 from gtr_turbo.ops.collate import left_padded
 from gtr_turbo.policies.base import AbstractPolicy, WeightChange
 from gtr_turbo.policies.critic import ValueHead
 from gtr_turbo.policies.generation import sample
 from gtr_turbo.policies.loading import add_adapters, load_model, resolve_device
 from gtr_turbo.policies.weights import WeightStore
+
+NO_TOKEN = -1
+"""Stands for a control token that a model family does not have."""
+NUM_PICTURE_AXES = 3
+PICTURE_CHANNELS = 3
+"""Height, width and the three colours."""
 
 
 @final
@@ -81,11 +87,13 @@ class VlmPolicy(AbstractPolicy):
     def encode(self, observations: Sequence[Observation]) -> list[Prompt]:
         """Return the observations as token ids and patches, chat template included.
 
-        Control tokens that an environment writes as text stay text. Raises VisionMismatchError when
-        the processor's placeholders and patches disagree.
+        Control tokens that an environment writes as text stay text. Raises TaskError for a picture
+        that is none, VisionMismatchError when the processor's placeholders and patches disagree.
         """
         texts = [self._template(observation.prompt) for observation in observations]
         pictures = [observation.picture for observation in observations]
+        for picture in pictures:
+            _check_picture(picture)
         encoded = self._processor(text=texts, images=pictures, return_mm_token_type_ids=False)
         patches: Tensor = encoded["pixel_values"]
         grids: Tensor = encoded["image_grid_thw"]
@@ -221,7 +229,7 @@ class VlmPolicy(AbstractPolicy):
         return self._weights.fingerprint()
 
     def save(self, directory: Path) -> None:
-        """Write policy and critic weights; adapters in PEFT's layout, full weights as safetensors."""
+        """Write policy and critic weights: adapters in PEFT's layout, or full safetensors."""
         self._weights.save(directory)
 
     def load(self, directory: Path) -> None:
@@ -242,7 +250,7 @@ class VlmPolicy(AbstractPolicy):
     def _forward(
         self,
         token_ids: Int64[Tensor, "turn seq"],
-        attention_mask: Int64[Tensor, "turn seq_and_past"],
+        attention_mask: Int64[Tensor, "turn _"],
         position_ids: Int64[Tensor, "3 turn seq"],
         vision: VisionInputs | None,
         **cache: Any,
@@ -319,9 +327,7 @@ class VlmPolicy(AbstractPolicy):
         stops.add(tokenizer.eos_token_id)
         control = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
-        control |= {
-            getattr(network.config, name) for name in names if hasattr(network.config, name)
-        }
+        control |= {getattr(network.config, name, NO_TOKEN) for name in names}
         rows = network.get_output_embeddings().weight.shape[0]
         control |= set(range(len(tokenizer), rows))
         return frozenset(stops), tuple(sorted(i for i in control - stops if 0 <= i < rows))
@@ -373,5 +379,16 @@ class VlmPolicy(AbstractPolicy):
         if not torch.equal(found, needed):
             raise VisionMismatchError(
                 f"picture tokens per turn {found.tolist()[:8]} do not match the pictures' features"
-                f" {needed.tolist()[:8]}."
+                f" {needed.tolist()[:8]}.",
+                hint="were rows and pictures selected apart?",
             )
+
+
+def _check_picture(picture: np.ndarray) -> None:
+    """Raise TaskError unless `picture` is a non-empty RGB picture of bytes."""
+    is_rgb = picture.ndim == NUM_PICTURE_AXES and picture.shape[-1] == PICTURE_CHANNELS
+    if picture.dtype != np.uint8 or not is_rgb or picture.size == 0:
+        raise TaskError(
+            f"an environment shows a picture of type {picture.dtype} and shape {picture.shape}.",
+            hint="a picture is a uint8 array of shape (height, width, 3), neither of them 0.",
+        )

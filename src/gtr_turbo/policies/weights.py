@@ -11,6 +11,7 @@ from typing import Any, final
 import torch
 from peft import get_peft_model_state_dict, set_peft_model_state_dict
 from peft.tuners.lora import LoraLayer
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
@@ -39,8 +40,10 @@ class WeightStore:
         self._has_critic_adapter = self._is_lora and CRITIC_ADAPTER in model.peft_config
         self._start: dict[str, Tensor] = {}
         if not self._is_lora:
-            self._start = {name: p.detach().to("cpu", torch.float32, copy=True)
-                           for name, p in self.policy_parameters()}  # fmt: skip
+            self._start = {
+                name: parameter.detach().to("cpu", torch.float32, copy=True)
+                for name, parameter in self.policy_parameters()
+            }
         self._train_all()
 
     def policy_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
@@ -62,8 +65,10 @@ class WeightStore:
     def change(self) -> dict[str, Tensor]:
         """Return ΔW per weight in float32 on the CPU: scaling · B A, or weight − start."""
         if not self._is_lora:
-            return {name: p.detach().to("cpu", torch.float32) - self._start[name]
-                    for name, p in self.policy_parameters()}  # fmt: skip
+            return {
+                name: parameter.detach().to("cpu", torch.float32) - self._start[name]
+                for name, parameter in self.policy_parameters()
+            }
         return {
             f"{name}.weight": layer.get_delta_weight(POLICY_ADAPTER).to("cpu", torch.float32)
             for name, layer in self._adapted()
@@ -81,7 +86,10 @@ class WeightStore:
         given = {name: tuple(tensor.shape) for name, tensor in change.items()}
         if given != expected:
             wrong = sorted(given.items() ^ expected.items())[0]
-            raise MergeError(f"a weight change does not fit the policy, first at {wrong}.")
+            raise MergeError(
+                f"a weight change does not fit the policy, first at {wrong}.",
+                hint="a change holds every trained weight, as `change()` returns it.",
+            )
         with self._hooked(change) if self._is_lora else self._swapped(change):
             yield
 
@@ -142,8 +150,8 @@ class WeightStore:
         """Write adapters in PEFT's layout, or full weights, and the critic."""
         if self._is_lora:
             state = get_peft_model_state_dict(self._model, adapter_name=POLICY_ADAPTER)
-            save_file({k: v.detach().float().contiguous().cpu() for k, v in state.items()},
-                      directory / ADAPTER_FILE, metadata={"format": "pt"})  # fmt: skip
+            plain = {k: v.detach().float().contiguous().cpu() for k, v in state.items()}
+            save_file(plain, directory / ADAPTER_FILE, metadata={"format": "pt"})
             self._write_adapter_config(directory)
         else:
             state = {n: p.detach().contiguous().cpu() for n, p in self.policy_parameters()}
@@ -155,7 +163,7 @@ class WeightStore:
     def load(self, directory: Path) -> None:
         """Read what `save` wrote; CheckpointError unless names and shapes are exactly ours."""
         if self._is_lora:
-            state = load_file(directory / ADAPTER_FILE)
+            state = _read(directory / ADAPTER_FILE)
             own = get_peft_model_state_dict(self._model, adapter_name=POLICY_ADAPTER)
             _require_same(directory / ADAPTER_FILE, state, own)
             set_peft_model_state_dict(self._model, state, adapter_name=POLICY_ADAPTER)
@@ -190,18 +198,30 @@ class WeightStore:
             parameter.requires_grad_(True)
 
 
+def _read(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file; CheckpointError when it is missing or damaged."""
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{path} cannot be read: {error}.", hint="go back to an earlier checkpoint."
+        ) from error
+
+
 def _require_same(path: Path, given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
     left = {name: tuple(tensor.shape) for name, tensor in given.items()}
     right = {name: tuple(tensor.shape) for name, tensor in own.items()}
     if left != right:
         wrong = sorted(left.items() ^ right.items())[0]
-        raise CheckpointError(f"{path} holds other weights than this run trains, first at {wrong}.",
-                              hint="was it written under another `lora`, `critic` or model?")  # fmt: skip
+        raise CheckpointError(
+            f"{path} holds other weights than this run trains, first at {wrong}.",
+            hint="was it written under another `lora`, `critic` or model?",
+        )
 
 
 @torch.no_grad()
 def _copy_into(path: Path, own: Mapping[str, nn.Parameter]) -> None:
-    state = load_file(path)
+    state = _read(path)
     _require_same(path, state, own)
     for name, parameter in own.items():
         parameter.copy_(state[name])

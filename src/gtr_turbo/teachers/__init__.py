@@ -1,0 +1,1 @@
+"""Who guides the agent."""

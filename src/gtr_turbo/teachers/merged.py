@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 import torch
+from jaxtyping import Float32
 from torch import Tensor
 
 from gtr_turbo.core.batch import Guidance, Scores, TokenRows
@@ -46,7 +47,7 @@ class WeightTeacher(AbstractTeacher):
         return self._change
 
     def become(self, change: WeightChange, *, must_differ: bool) -> None:
-        """Take over a merged change. Raises StaleTeacherError when it had to differ and does not."""
+        """Take over a merged change; StaleTeacherError when it had to differ and does not."""
         new = fingerprint(change)
         if must_differ and new == self._fingerprint:
             raise StaleTeacherError(
@@ -78,9 +79,9 @@ class WeightTeacher(AbstractTeacher):
         return Guidance(kl=torch.where(is_guided | ~is_valid, kl, 0.0), is_guided=is_guided)
 
     @torch.no_grad()
-    def score(self, policy: AbstractPolicy, rows: TokenRows) -> Tensor:
-        """Return the teacher's log-probability of each sampled token, by the agent's own function."""
-        temperature = self._config.temperature
+    def score(self, policy: AbstractPolicy, rows: TokenRows) -> Float32[Tensor, "turn seq"]:
+        """Return the teacher's log-probability of each sampled token, scored as the agent's."""
+        temperature = self._temperature
         with policy.wearing(self.change):
             pieces = [
                 policy.score(part, temperature, temperature, values=False).token_logprob.cpu()
@@ -89,7 +90,9 @@ class WeightTeacher(AbstractTeacher):
         return stack_padded(pieces, rows.token_ids.shape[1])
 
 
-def stack_padded(pieces: Sequence[Tensor], width: int) -> Tensor:
+def stack_padded(
+    pieces: Sequence[Float32[Tensor, "_ _"]], width: int
+) -> Float32[Tensor, "turn seq"]:
     """Return [turn, seq] pieces of different widths as one tensor, zeros on the right."""
     return torch.cat(
         [torch.nn.functional.pad(piece, (0, width - piece.shape[1])) for piece in pieces]

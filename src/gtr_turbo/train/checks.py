@@ -23,13 +23,17 @@ NUM_PROBED = 8
 
 def check(
     session: Session, update: int, turns: Sequence[Turn], rows: TokenRows, scores: Scores
-) -> dict[str, float]:
-    """Return what was measured; raises a named error for a truth that does not hold.
+) -> dict[str, float | None]:
+    """Return what was measured, None where it was not; raises a named error for a broken truth.
 
     The log-probability check runs at every update; the blank-picture probe in the first update, in
     the first one with a teacher and then every `run.check_interval` updates.
     """
-    found = {"logprob_gap": logprob_gap(turns, rows, scores, session.config.model.dtype)}
+    found: dict[str, float | None] = {
+        "logprob_gap": logprob_gap(turns, rows, scores, session.config.model.dtype),
+        "picture_effect_agent": None,
+        "picture_effect_teacher": None,
+    }
     check_pictures(turns, rows)
     if session.is_check_due(update):
         probe = rows.select(torch.arange(min(NUM_PROBED, rows.num_turns)))
@@ -67,7 +71,8 @@ def check_pictures(turns: Sequence[Turn], rows: TokenRows) -> None:
         if not shown == turn.prompt.picture.sha256 == rows.vision.hashes[index]:
             raise VisionMismatchError(
                 f"turn {index} was shown picture {shown[:12]}, its prompt holds"
-                f" {turn.prompt.picture.sha256[:12]} and its row {rows.vision.hashes[index][:12]}."
+                f" {turn.prompt.picture.sha256[:12]} and its row {rows.vision.hashes[index][:12]}.",
+                hint="were turns and rows put in a different order, or a picture changed in place?",
             )
 
 
@@ -112,6 +117,7 @@ def check_provenance(policy: AbstractPolicy, turns: Sequence[Turn]) -> None:
     others = {turn.policy_version for turn in turns} - {now}
     if others:
         raise StaleAdapterError(
-            f"turns were sampled by weights {sorted(others)[0][:12]}, the policy now has {now[:12]}.",
+            f"turns were sampled by weights {sorted(others)[0][:12]},"
+            f" the policy now has {now[:12]}.",
             hint="was an adapter loaded between the rollout and the update?",
         )

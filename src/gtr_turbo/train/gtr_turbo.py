@@ -44,10 +44,9 @@ Turns = Float32[Tensor, " turn"]
 
 
 def train(session: Session) -> None:
-    """Run the updates that remain; every one ends with a checkpoint that a resume continues from."""
-    config, policy, teacher, history = (
-        session.config, session.policy, session.teacher, session.history,
-    )  # fmt: skip
+    """Run the updates that remain; each one ends with a checkpoint, if `run` says so."""
+    config, policy = session.config, session.policy
+    teacher, history = session.teacher, session.history
     sampling = policy.sampling(config.rollout.temperature, config.rollout.max_new_tokens)
     for update in session.remaining_updates():
         is_warmup = update <= config.critic.warmup_updates
@@ -80,7 +79,7 @@ def train(session: Session) -> None:
 
         # 4  CREDIT   task reward through time, guidance on its turn
         with session.phase("credit"):
-            batch = assign_credit(policy, episodes, rows, scores, guidance, config)
+            batch, credit = assign_credit(policy, episodes, rows, scores, guidance, config)
 
         # 5  IMPROVE  a few clipped passes over the same turns
         with session.phase("improve"):
@@ -98,7 +97,7 @@ def train(session: Session) -> None:
         with session.phase("remember"):
             if history is not None and not is_warmup:
                 history.add(update, policy.change())
-            values = record.describe(episodes, guidance, batch) | found | stats
+            values = record.describe(episodes, guidance, batch) | found | credit | stats
             session.finish_update(update, values, episodes, guidance, batch)
 
 
@@ -128,8 +127,10 @@ def assign_credit(
     scores: Scores,
     guidance: Guidance | None,
     config: Config,
-) -> TurnBatch:
-    """Return the update's batch: task reward through GAE, the other channels where `into` says.
+) -> tuple[TurnBatch, dict[str, float]]:
+    """Return the update's batch, and what to watch about it.
+
+    The task's reward goes through GAE, the other channels go where their `into` says.
 
     Into `reward` a channel is discounted and credited backwards with the task's reward (paper,
     Algorithm 2); into `advantage` it acts on its own turn and leaves the critic's target alone
@@ -137,7 +138,7 @@ def assign_credit(
     """
     assert scores.value is not None
     turns = [turn for episode in episodes for turn in episode.turns]
-    task = torch.tensor([turn.rewards["task"] for turn in turns])
+    task = torch.tensor([turn.rewards["task"] for turn in turns], dtype=torch.float32)
     channels = [(config.format.into, format_reward(turns, config))]
     if guidance is not None:
         channels.append((config.guidance.into, -config.guidance.coef * guidance.kl))
@@ -149,19 +150,21 @@ def assign_credit(
     )
     value_target = advantage + scores.value + totals["return"]
     advantage = advantage + totals["advantage"] + totals["return"]
-    return TurnBatch(
+    batch = TurnBatch(
         rows=rows,
         old_logprob=turn_logprob(scores.token_logprob, rows, config.ppo.thought_weight),
         old_value=scores.value,
         advantage=standardise(advantage),
         value_target=value_target,
     )
+    spread = advantage.std(unbiased=False)
+    return batch, {"advantage_mean": float(advantage.mean()), "advantage_std": float(spread)}
 
 
 def format_reward(turns: Sequence[Turn], config: Config) -> Turns:
     """Return each turn's bonus for a well-formed reply, or the malus for a malformed one."""
     bonus = {True: config.format.valid, False: config.format.invalid}
-    return torch.tensor([bonus[turn.parsed.valid_format] for turn in turns])
+    return torch.tensor([bonus[turn.parsed.valid_format] for turn in turns], dtype=torch.float32)
 
 
 def _gae_of_episodes(

@@ -16,7 +16,7 @@ Number = float | int | None
 def describe(
     episodes: Sequence[Episode], guidance: Guidance | None, batch: TurnBatch
 ) -> dict[str, Number]:
-    """Return the update's metrics about episodes, turns, guidance and credit (`docs/metrics.md`)."""
+    """Return the metrics about episodes, turns, guidance and values (`docs/metrics.md`)."""
     turns = [turn for episode in episodes for turn in episode.turns]
     ended = [e for e in episodes if e.end is not EpisodeEnd.UPDATE_BOUNDARY]
     lengths = [e.prior_turns + len(e.turns) for e in ended]
@@ -32,13 +32,18 @@ def describe(
         "reply_tokens": _mean([len(turn.reply.token_ids) for turn in turns]),
         "thought_tokens": _mean([turn.reply.num_thought_tokens for turn in turns]),
         "distinct_thought_share": len({_thought(turn) for turn in turns}) / len(turns),
-        "guidance_kl": None if guidance is None else float(guidance.kl.mean()),
+        "guidance_kl": _guided_kl(guidance),
         "guided_share": 0.0 if guidance is None else float(guidance.is_guided.float().mean()),
-        "advantage_std": float(batch.advantage.std(unbiased=False)),
         "value_mean": float(batch.old_value.mean()),
-        "value_target_mean": float(batch.value_target.mean()),
         "explained_variance": explained_variance(batch.old_value, batch.value_target),
     }
+
+
+def _guided_kl(guidance: Guidance | None) -> float | None:
+    """Return the mean KL over the guided turns; None when there are none."""
+    if guidance is None or not guidance.is_guided.any():
+        return None
+    return float(guidance.kl[guidance.is_guided].mean())
 
 
 def _thought(turn: Turn) -> tuple[int, ...]:
@@ -85,15 +90,17 @@ def episode_records(
             name = f"update-{update:04d}-e{number}-t{step}.png"
             pictures[name] = turn.observation.picture
             turns.append(_turn_record(turn, name, kl[step], values[step]))
-        records.append({
-            "update": update,
-            "environment": episode.environment,
-            "seed": episode.seed,
-            "end": episode.end.value,
-            "success": episode.success,
-            "return": episode.task_return,
-            "turns": turns,
-        })  # fmt: skip
+        records.append(
+            {
+                "update": update,
+                "environment": episode.environment,
+                "seed": episode.seed,
+                "end": episode.end.value,
+                "success": episode.success,
+                "return": episode.task_return,
+                "turns": turns,
+            }
+        )
     return records, pictures
 
 

@@ -1,7 +1,6 @@
 """Everything that a run holds between updates, and how it is saved and found again."""
 
 import json
-import math
 import resource
 import sys
 import time
@@ -21,7 +20,7 @@ from gtr_turbo.envs.registry import make_task
 from gtr_turbo.errors import ResumeError
 from gtr_turbo.evaluate import evaluate
 from gtr_turbo.history import CheckpointHistory
-from gtr_turbo.metrics import MetricsLog
+from gtr_turbo.metrics import METRICS_FILE, MetricsLog
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.records import save_episodes
@@ -32,7 +31,8 @@ from gtr_turbo.train import record
 from gtr_turbo.train.optim import Optimizer
 
 NUM_TEACHERS = 2
-"""Teacher states on disk: the newest, and the one that a damaged newest checkpoint falls back to."""
+"""Teachers on disk: the newest, and the one that a damaged newest checkpoint falls back to."""
+BYTES_PER_MB = 1e6
 PHASES = ("teach", "act", "guide", "credit", "improve", "remember")
 
 
@@ -62,7 +62,7 @@ class Session:
         self.optimizer = Optimizer(policy, config)
         self.update = 0
         self.evaluations: list[dict[str, Any]] = []
-        self.phase_seconds = dict.fromkeys((*PHASES, "evaluate", "sft"), 0.0)
+        self.phase_seconds: dict[str, float] = dict.fromkeys((*PHASES, "evaluate", "sft"), 0.0)
         self._this_update: dict[str, float] = {}
         self._phase_start = 0.0
         self._learning_rate = 0.0
@@ -73,8 +73,8 @@ class Session:
 
     def remaining_updates(self) -> Iterator[int]:
         """Yield the numbers of the updates that are still to run, from 1."""
-        with MetricsLog(self.run.path, tensorboard=self.config.run.tensorboard,
-                        resume_after=self.update or None) as self._log:  # fmt: skip
+        path, tensorboard = self.run.path / METRICS_FILE, self.config.run.tensorboard
+        with MetricsLog(path, tensorboard=tensorboard, resume_after=self.update) as self._log:
             while self.update < self.config.run.num_updates:
                 self._this_update = {}
                 if self.update == 1 and self._has_static_teacher():
@@ -124,7 +124,6 @@ class Session:
             self.evaluate("agent")
             if self.history is not None and self.history.updates:
                 self.evaluate("teacher")
-            values |= self._latest_evaluations()
         chosen = record.sampled_episodes(
             episodes, guidance, batch.old_value, self.config.run.saved_episodes
         )
@@ -138,7 +137,7 @@ class Session:
             or update == self.config.run.num_updates
         ):
             self.save()
-        self.progress.update(values)
+        self.progress.update(values | self._latest_evaluation("teacher", "eval_teacher"))
 
     def evaluate(self, who: str) -> dict[str, Any]:
         """Measure `initial`, `agent` or `teacher` on the panel, and keep the result.
@@ -166,13 +165,11 @@ class Session:
         guidance = self.config.guidance
         return guidance.kind != "none" and guidance.teacher == "static"
 
-    def _latest_evaluations(self) -> dict[str, float]:
-        now = {e["who"]: e for e in self.evaluations if e["update"] == self.update}
-        names = {"agent": "eval", "teacher": "eval_teacher"}
+    def _latest_evaluation(self, who: str, prefix: str) -> dict[str, float | None]:
+        """Return what this update's evaluation of `who` found, None where there was none."""
+        now = [e for e in self.evaluations if (e["update"], e["who"]) == (self.update, who)]
         return {
-            f"{names[who]}_{key}": found[key]
-            for who, found in now.items()
-            for key in ("success_rate", "return")
+            f"{prefix}_{key}": now[-1][key] if now else None for key in ("success_rate", "return")
         }
 
     def _complete(
@@ -184,22 +181,16 @@ class Session:
         inside = self._this_update.get("evaluate", 0.0)
         self._this_update["remember"] = time.monotonic() - self._phase_start - inside
         seconds = {name: self._this_update.get(name, 0.0) for name in PHASES}
-        merged: dict[str, Any] = {
-            "teacher_fingerprint": self.teacher.fingerprint,
-            "teacher_updates": 0,
-        }
-        if self.history is not None and self.history.merged_updates:
-            found = self.history.diagnostics()
-            merged |= {
-                "teacher_updates": len(self.history.merged_updates),
-                "merge_zero_fraction": found["zero_fraction"],
-                "merge_norm_ratio": found["norm_ratio"],
-            }
+        merge = {} if self.history is None else self.history.diagnostics()
         return {
             "update": update,
             "env_steps": update * turns,
             **values,
-            **merged,
+            **self._latest_evaluation("agent", "eval"),
+            "teacher_fingerprint": self.teacher.fingerprint,
+            "teacher_updates": 0 if self.history is None else len(self.history.merged_updates),
+            "merge_zero_fraction": merge.get("zero_fraction"),
+            "merge_norm_ratio": merge.get("norm_ratio"),
             "learning_rate": self._learning_rate,
             "env_steps_per_second": turns / sum(seconds.values()),
             "tokens_per_second": tokens / seconds["act"],
@@ -273,4 +264,4 @@ def _peak_memory_mb() -> float:
     unit = 1 if sys.platform == "darwin" else 1024
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
-    return math.ceil(max(host, device) / 1e6)
+    return max(host, device) / BYTES_PER_MB

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Float32
+from torch import Tensor
 
 from gtr_turbo.core.config import Config
 from gtr_turbo.core.seeding import stream_seed
@@ -63,7 +65,7 @@ def sft(
             for group in optimizer.param_groups:
                 group["lr"] = one_cycle(step, settings.learning_rate, settings.num_steps)
             loss_value = _step(policy, [turns[row] for row in rows], config, step)
-            torch.nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM, error_if_nonfinite=True)
+            _check_finite(torch.nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM), step)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             tick(step + 1, settings.num_steps)
@@ -79,11 +81,15 @@ def _step(policy: VlmPolicy, turns: Sequence[Demonstration], config: Config, ste
     total = 0.0
     for rows in batch.chunks(config.ppo.micro_batch_size):
         loss = -policy.score(rows, 1.0, 1.0, values=False).token_logprob.sum() / num_tokens
-        if not torch.isfinite(loss):
-            raise NonFiniteError(
-                f"the loss of supervised step {step} is {float(loss)}.",
-                hint="lower `sft.learning_rate`.",
-            )
+        _check_finite(loss, step)
         loss.backward()
         total += loss.item()
     return total
+
+
+def _check_finite(value: Float32[Tensor, ""], step: int) -> None:
+    if not torch.isfinite(value):
+        raise NonFiniteError(
+            f"the loss or the gradient norm of supervised step {step} is {float(value)}.",
+            hint="lower `sft.learning_rate`.",
+        )
