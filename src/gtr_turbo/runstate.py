@@ -127,6 +127,7 @@ class RunDirectory:
             else:
                 if resume:
                     logger.warning("there is no run at %s to resume: starting it.", path)
+                sync_directory(path.parent)
                 _write_config(path, config)
         except BaseException:
             lock.release()

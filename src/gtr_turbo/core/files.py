@@ -47,9 +47,7 @@ def dump_json(value: JSON | Mapping[str, JSON], *, indent: int | None = None) ->
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
     except ValueError as error:
-        place = _non_finite_place(value)
-        if place is None:
-            raise
+        place = _non_finite_place(value) or "a key"
         raise NonFiniteError(
             f"`{place}` is not a finite number, and JSON holds finite numbers only.",
             hint="null says that there is no value.",
