@@ -1,4 +1,4 @@
-"""The command line: train, sft, eval, merge, report, env list, env check."""
+"""The command line: train, sft, eval, report, env list, env check."""
 
 import dataclasses
 import json
@@ -6,55 +6,70 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeVar, final
 
 import tyro
-import yaml
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from gtr_turbo.core.config import Config, parse_config, read_yaml, to_yaml
-from gtr_turbo.errors import ConfigError, GtrTurboError, UnknownNameError, nearest_hint
-from gtr_turbo.presets import make_preset
+from gtr_turbo import __version__
+from gtr_turbo.core.config import TINY_PREFIX, Config, parse_config, read_yaml, to_yaml
+from gtr_turbo.core.fields import describe
+from gtr_turbo.core.overrides import merge_into, parse_overrides, put
+from gtr_turbo.envs.check import check_task
+from gtr_turbo.envs.registry import default_rules, list_tasks, make_task, task_entry
+from gtr_turbo.errors import ConfigError, GtrTurboError, ModelError, UnknownNameError, nearest_hint
+from gtr_turbo.presets import PRESETS, make_preset
+
+# What needs torch is imported inside the commands: help, lists and dry runs answer at once.
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
+OPTION_WIDTH = 38
+"""Columns of an option with its value in `train --help`; what is longer stands beside it."""
 
+_PLAIN_FLAGS = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
+
+PresetName = Annotated[str | None, tyro.conf.arg(help=f"One of {', '.join(PRESETS)}.")]
+
+
+@final
 @dataclasses.dataclass(frozen=True)
 class TrainArguments:
-    """Train an agent. Any configuration field can be overridden: --guidance.coef 0.5 …"""
+    """Train an agent with a merge of its own past checkpoints as the teacher."""
 
     run_dir: Path = Path("runs/latest")
     """Where the run lives."""
-    preset: str | None = None
-    """Complete configuration by name: ezpoints-tiny, points24-tiny, points24-paper."""
+    preset: PresetName = None
     config: Path | None = None
-    """YAML file on top of the preset (or of the defaults)."""
+    """YAML file on top of the preset (or of the class defaults)."""
     seed: int | None = None
-    """Seed of the run (run.seed)."""
+    """Seed of the run, short for --run.seed."""
     updates: int | None = None
-    """Number of updates (run.num_updates)."""
+    """Number of updates, short for --run.num_updates."""
     resume: bool = False
     """Continue the run in --run-dir from its newest whole checkpoint."""
     dry_run: bool = False
     """Print the resolved configuration as YAML and stop."""
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class SftArguments:
     """Make the supervised start of a run alone, and write it as a model directory."""
 
     out: Path
     """Where the model directory goes."""
-    preset: str | None = None
-    """Complete configuration by name."""
+    preset: PresetName = None
     config: Path | None = None
-    """YAML file on top of the preset (or of the defaults)."""
+    """YAML file on top of the preset (or of the class defaults)."""
     seed: int | None = None
-    """Seed of the run (run.seed)."""
+    """Seed of the run, short for --run.seed."""
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class EvalArguments:
     """Measure a run's policy on the fixed panel."""
@@ -62,15 +77,16 @@ class EvalArguments:
     run_dir: Annotated[Path, tyro.conf.Positional]
     """Directory of the run."""
     episodes: int | None = None
-    """Hands of the panel; the run's own number by default."""
-    who: str = "agent"
-    """agent, teacher or initial."""
+    """Episodes of the panel; the run's own number by default."""
+    who: Literal["agent", "teacher", "initial"] = "agent"
+    """Whose play is measured."""
     temperature: float | None = None
     """Sampling temperature; the run's own by default."""
     json: Path | None = None
     """Write the numbers to this file as well."""
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class ReportArguments:
     """Write report.html of a run again."""
@@ -79,6 +95,13 @@ class ReportArguments:
     """Directory of the run."""
 
 
+@final
+@dataclasses.dataclass(frozen=True)
+class EnvListArguments:
+    """List the tasks, those of installed plug-ins included."""
+
+
+@final
 @dataclasses.dataclass(frozen=True)
 class EnvCheckArguments:
     """Run the conformance laws on a task."""
@@ -87,125 +110,163 @@ class EnvCheckArguments:
     """Registered task."""
 
 
+# -------------------------------------------------------------------------------- configuration
+
+
 def resolve_config(
     preset: str | None, file: Path | None, overrides: Sequence[str], fixed: dict[str, Any]
 ) -> Config:
-    """Return preset ← YAML file ← dotted overrides ← `fixed` (dotted), checked as a whole."""
+    """Return preset ← YAML file ← dotted overrides ← `fixed` (dotted), checked as a whole.
+
+    Raises ConfigError or UnknownNameError for whatever is wrong in them.
+    """
     values = (Config() if preset is None else make_preset(preset)).model_dump(mode="json")
     if file is not None:
-        _merge(values, read_yaml(file))
-    for key, value in [*_parse_overrides(overrides), *fixed.items()]:
-        nested: Any = value
-        for part in reversed(key.split(".")):
-            nested = {part: nested}
-        _merge(values, nested)
+        merge_into(values, read_yaml(file))
+    options = [field.name for field in dataclasses.fields(TrainArguments)]
+    for key, value in [*parse_overrides(overrides, options), *fixed.items()]:
+        put(values, key, value)
     return parse_config(values)
 
 
-def _merge(values: dict[str, Any], other: dict[str, Any]) -> None:
-    """Put `other` into `values`, section by section."""
-    for key, value in other.items():
-        if isinstance(value, dict) and isinstance(values.get(key), dict):
-            _merge(values[key], value)
-        else:
-            values[key] = value
+def _check_task(config: Config) -> None:
+    """Refuse an unknown task or rule before anything is loaded or written."""
+    for rules in (config.task.rules, config.task.rules | config.task.evaluation_rules):
+        make_task(config.task.name, rules, 0)
 
 
-def _parse_overrides(arguments: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return (dotted key, YAML value) pairs of `--a.b VALUE` or `--a.b=VALUE`.
-
-    Raises ConfigError for anything else.
-    """
-    pairs: list[tuple[str, Any]] = []
-    rest = list(arguments)
-    while rest:
-        flag = rest.pop(0)
-        if not flag.startswith("--") or len(flag) <= len("--"):
-            raise ConfigError(f"`{flag}` is no option.",
-                              hint="configuration fields are given as --section.field VALUE.")  # fmt: skip
-        key, equals, text = flag[2:].partition("=")
-        if not equals:
-            if not rest:
-                raise ConfigError(f"`{flag}` needs a value.")
-            text = rest.pop(0)
-        pairs.append((key.replace("-", "_"), _plain_yaml(flag, text)))
-    return pairs
+def _check_model(config: Config) -> None:
+    """Refuse a model directory that is not there before a run directory is made for it."""
+    name = config.model.path
+    directory = Path(name)
+    if name.startswith(TINY_PREFIX) or (directory / "config.json").is_file():
+        return
+    if directory.exists():
+        raise ModelError(
+            f"{name} holds no config.json, so it is no model directory.",
+            hint="`model.path` is a directory that `save_pretrained` has written.",
+        )
+    if directory.is_absolute() or name.count("/") != 1:
+        raise ModelError(
+            f"there is no model directory {name}.",
+            hint="`model.path` is a local directory or a hub id OWNER/NAME.",
+        )
 
 
-def _plain_yaml(flag: str, text: str) -> Any:
+# ------------------------------------------------------------------------------------- commands
+
+Arguments = TypeVar("Arguments")
+
+
+def _read(kind: type[Arguments], command: str, arguments: Sequence[str]) -> Arguments:
+    prog = f"gtr-turbo {command}"
+    return tyro.cli(kind, prog=prog, args=list(arguments), config=_PLAIN_FLAGS)
+
+
+def _read_with_fields(
+    kind: type[Arguments], command: str, arguments: Sequence[str]
+) -> tuple[Arguments, list[str]]:
+    """Return the arguments and what is left for the configuration; help lists its fields."""
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise ConfigError(f"the value of `{flag}` cannot be read: {text}.") from None
+        return tyro.cli(
+            kind,
+            prog=f"gtr-turbo {command}",
+            args=list(arguments),
+            config=_PLAIN_FLAGS,
+            return_unknown_args=True,
+        )
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            _print_fields(arguments)
+        raise
+
+
+def _print_fields(arguments: Sequence[str]) -> None:
+    """Print the configuration's fields with the values of the preset that is asked about."""
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    named = words[words.index("--preset") + 1 :][:1] if "--preset" in words else []
+    preset = named[0] if named and named[0] in PRESETS else None
+    print(
+        "\nAny field of the configuration can be set as --section.field VALUE (or =VALUE), with the"
+        "\nvalue in YAML; null switches off where that is allowed. Rules: --task.rules.NAME VALUE."
+        f"\nBelow: {f'the values of {preset}' if preset else 'the class defaults'}"
+        " (--preset NAME --help shows those of a preset).\n"
+    )
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    for section in describe(make_preset(preset) if preset else Config()):
+        table.add_row(f"[bold]{section.name}[/]", f"[bold]{escape(section.help)}[/]")
+        for field in section.fields:
+            option, text = f"  --{field.key} {field.value}", field.help
+            if field.choices:
+                text += f" ({' | '.join(field.choices)})"
+            if len(option) > OPTION_WIDTH:
+                option, text = f"  --{field.key}", f"{text} = {field.value}"
+            table.add_row(escape(option), escape(text))
+    Console().print(table, highlight=False)
 
 
 def _train(arguments: Sequence[str]) -> None:
-    args, overrides = tyro.cli(
-        TrainArguments, prog="gtr-turbo train", args=list(arguments), return_unknown_args=True
-    )
-    fixed = {
-        key: value
-        for key, value in {"run.seed": args.seed, "run.num_updates": args.updates}.items()
-        if value is not None
-    }
-    file = args.config
-    if (
-        args.resume
-        and args.preset is None
-        and file is None
-        and (args.run_dir / "config.yaml").is_file()
-    ):
-        file = args.run_dir / "config.yaml"
+    args, overrides = _read_with_fields(TrainArguments, "train", arguments)
+    named = {"run.seed": args.seed, "run.num_updates": args.updates}
+    fixed = {key: value for key, value in named.items() if value is not None}
+    file, own = args.config, args.run_dir / "config.yaml"
+    if args.resume and args.preset is None and file is None and own.is_file():
+        file = own
     config = resolve_config(args.preset, file, overrides, fixed)
     _check_task(config)
     if args.dry_run:
         sys.stdout.write(to_yaml(config))
         return
-    from gtr_turbo.report.console import RunProgress  # noqa: PLC0415  torch loads only now
-    from gtr_turbo.train.pipeline import run_training  # noqa: PLC0415
+    _check_model(config)
+    from gtr_turbo.policies.loading import resolve_device
+    from gtr_turbo.report.console import RunProgress
+    from gtr_turbo.train.pipeline import run_training
 
+    resolve_device(config.model.device)
     with RunProgress(args.run_dir) as progress:
         summary = run_training(config, args.run_dir, progress, resume=args.resume)
         progress.summary_table(summary)
 
 
-def _check_task(config: Config) -> None:
-    """Refuse an unknown task or rule before anything is loaded."""
-    from gtr_turbo.envs.registry import make_task  # noqa: PLC0415
-
-    for rules in (config.task.rules, {**config.task.rules, **config.task.evaluation_rules}):
-        make_task(config.task.name, rules, 0)
-
-
 def _sft(arguments: Sequence[str]) -> None:
-    args, overrides = tyro.cli(
-        SftArguments, prog="gtr-turbo sft", args=list(arguments), return_unknown_args=True
-    )
+    args, overrides = _read_with_fields(SftArguments, "sft", arguments)
     fixed = {} if args.seed is None else {"run.seed": args.seed}
     config = resolve_config(args.preset, args.config, overrides, fixed)
     _check_task(config)
     if config.sft.num_steps == 0:
-        raise ConfigError("`sft.num_steps` is 0, so there is nothing to do.",
-                          hint="give --sft.num_steps, or a preset that has some.")  # fmt: skip
-    from gtr_turbo.report.console import RunProgress  # noqa: PLC0415
-    from gtr_turbo.runstate import RunDirectory  # noqa: PLC0415
-    from gtr_turbo.train.pipeline import start_config  # noqa: PLC0415
+        raise ConfigError(
+            "`sft.num_steps` is 0, so there is nothing to do.",
+            hint="give --sft.num_steps, or a preset that has some.",
+        )
+    _check_model(config)
+    from gtr_turbo.policies.loading import resolve_device
+    from gtr_turbo.report.console import RunProgress
+    from gtr_turbo.runstate import RunDirectory
+    from gtr_turbo.train.pipeline import start_config
 
+    resolve_device(config.model.device)
     with RunProgress(args.out) as progress, RunDirectory.open(args.out, config, resume=True) as run:
         start = start_config(config, run, progress)
-    Console().print(f"the model that RL can start from is in {start.model.path}")
+    print(f"the model that RL can start from is in {start.model.path}")
 
 
 def _eval(arguments: Sequence[str]) -> None:
-    args = tyro.cli(EvalArguments, prog="gtr-turbo eval", args=list(arguments))
-    from gtr_turbo.train.pipeline import evaluate_run  # noqa: PLC0415
+    args = _read(EvalArguments, "eval", arguments)
+    _check_run(args.run_dir)
+    if args.episodes is not None and args.episodes < 1:
+        raise ConfigError(f"`--episodes` must be at least 1, got {args.episodes}.")
+    if args.temperature is not None and not 0 < args.temperature < float("inf"):
+        raise ConfigError(f"`--temperature` must be positive and finite, got {args.temperature}.")
+    from gtr_turbo.train.pipeline import evaluate_run
 
     found = evaluate_run(args.run_dir, args.who, args.episodes, args.temperature)
     low, high = found["ci95"]
-    table = Table(title=f"{args.who} of {args.run_dir} on panel {found['panel_sha256'][:12]}")
-    for column in ("success", "95 % interval", "return", "episodes", "success on solvable hands"):
-        table.add_column(column)
     solvable = found["solvable_success_rate"]
+    table = Table(title=escape(f"{args.who} of {args.run_dir}, panel {found['panel_sha256'][:12]}"))
+    for column in ("success", "95 % interval", "return", "episodes", "success on solvable ones"):
+        table.add_column(column)
     table.add_row(
         f"{found['success_rate']:.1%}",
         f"{low:.1%} – {high:.1%}",
@@ -215,37 +276,50 @@ def _eval(arguments: Sequence[str]) -> None:
     )
     Console().print(table)
     if args.json is not None:
-        args.json.write_text(json.dumps(found, indent=2) + "\n")
+        args.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_run(path: Path) -> None:
+    if not (path / "config.yaml").is_file():
+        raise ConfigError(
+            f"{path} is no run directory: it has no config.yaml.",
+            hint="name the --run-dir of a training.",
+        )
 
 
 def _report(arguments: Sequence[str]) -> None:
-    args = tyro.cli(ReportArguments, prog="gtr-turbo report", args=list(arguments))
-    if not (args.run_dir / "config.yaml").is_file():
-        raise ConfigError(f"{args.run_dir} is no run directory: it has no config.yaml.")
-    from gtr_turbo.report.page import write_report  # noqa: PLC0415
+    args = _read(ReportArguments, "report", arguments)
+    _check_run(args.run_dir)
+    from gtr_turbo.report.page import write_report
 
-    Console().print(f"wrote {write_report(args.run_dir)}")
+    print(f"wrote {write_report(args.run_dir)}")
 
 
 def _env(arguments: Sequence[str]) -> None:
-    from gtr_turbo.envs.registry import TASKS, default_rules, make_task  # noqa: PLC0415
-
     action = arguments[0] if arguments else "list"
-    if action == "list":
-        table = Table("task", "what it is")
-        for name, entry in sorted(TASKS.items()):
-            table.add_row(name, entry.summary)
-        Console().print(table)
+    if action in ("-h", "--help"):
+        print("usage: gtr-turbo env list | check NAME\n")
+        print("  list     the tasks, those of installed plug-ins included")
+        print("  check    run the laws that every task obeys on one of them")
+    elif action == "list":
+        _read(EnvListArguments, "env list", arguments[1:])
+        for name in list_tasks():
+            print(f"{name:12} {task_entry(name).summary}")
     elif action == "check":
-        args = tyro.cli(EnvCheckArguments, prog="gtr-turbo env check", args=list(arguments[1:]))
-        from gtr_turbo.envs.check import check_task  # noqa: PLC0415
-
-        rules = default_rules(args.name)
-        report = check_task(lambda seed: make_task(args.name, rules, seed))
-        Console().print(str(report))
+        name = _read(EnvCheckArguments, "env check", arguments[1:]).name
+        rules = default_rules(name)
+        report = check_task(lambda seed: make_task(name, rules, seed))
+        for law in report.laws:
+            print(f"holds: {law}")
+        print(
+            f"{report.task_id} keeps all {len(report.laws)} laws ({report.num_episodes} episodes,"
+            f" {report.num_solvable} of them solvable, {report.num_turns} turns)."
+        )
     else:
-        raise UnknownNameError(f'there is no command "env {action}".',
-                               hint=nearest_hint(action, ["list", "check"], "env commands"))  # fmt: skip
+        raise UnknownNameError(
+            f'there is no command "env {action}".',
+            hint=nearest_hint(action, ["list", "check"], "env commands"),
+        )
 
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
@@ -261,18 +335,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, 2 for bad input, 130 when interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    name = arguments[0] if arguments else None
+    if name in (None, "-h", "--help", "help"):
         _usage()
-        return 0 if arguments else EXIT_BAD_INPUT
+        return EXIT_BAD_INPUT if name is None else 0
+    if name in ("-V", "--version"):
+        print(f"gtr-turbo {__version__}")
+        return 0
     try:
-        name = arguments[0]
         if name not in COMMANDS:
-            raise UnknownNameError(f'there is no command "{name}".',
-                                   hint=nearest_hint(name, COMMANDS, "commands"))  # fmt: skip
+            raise UnknownNameError(
+                f'there is no command "{name}".', hint=nearest_hint(str(name), COMMANDS, "commands")
+            )
         COMMANDS[name][0](arguments[1:])
     except GtrTurboError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return EXIT_BAD_INPUT
+    except SystemExit as stop:  # tyro has printed help, or what is wrong with an option
+        return stop.code if isinstance(stop.code, int) else EXIT_BAD_INPUT
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; the newest whole checkpoint is kept (--resume goes on).\n")
         return EXIT_INTERRUPTED
@@ -280,9 +360,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _usage() -> None:
-    lines = [f"  {name:8} {text}" for name, (_, text) in COMMANDS.items()]
-    sys.stdout.write(
-        "usage: gtr-turbo COMMAND …\n\n" + "\n".join(lines) + "\n\n"
-        "  gtr-turbo train --preset ezpoints-tiny --run-dir runs/demo\n"
-        "  gtr-turbo COMMAND --help\n"
-    )
+    print("usage: gtr-turbo COMMAND …\n")
+    for name, (_, text) in COMMANDS.items():
+        print(f"  {name:8} {text}")
+    print(f"\n  gtr-turbo train --preset {next(iter(PRESETS))} --run-dir runs/demo")
+    print("  gtr-turbo COMMAND --help")

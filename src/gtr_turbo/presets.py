@@ -11,6 +11,7 @@ from gtr_turbo.core.config import (
     ModelConfig,
     PpoConfig,
     RolloutConfig,
+    RuleValue,
     RunConfig,
     SftConfig,
     TaskConfig,
@@ -18,7 +19,7 @@ from gtr_turbo.core.config import (
 from gtr_turbo.envs.registry import default_rules
 from gtr_turbo.errors import UnknownNameError, nearest_hint
 
-TRAINING_ONLY = {"end_at_first_penalty": False}
+TRAINING_ONLY: dict[str, RuleValue] = {"end_at_first_penalty": False}
 """Early truncation is a rule of training; evaluation plays every hand to its end."""
 
 
