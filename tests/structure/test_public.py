@@ -2,6 +2,8 @@ import os
 import subprocess
 import sys
 
+import jaxtyping
+import numpy as np
 import pytest
 
 import gtr_turbo
@@ -77,6 +79,11 @@ def test_shape_checks_can_be_switched_on_outside_the_tests(switch: str, refused:
     done = run(code, GTR_TURBO_CHECK_SHAPES=switch)
     assert (done.returncode != 0) == refused, done.stderr
     assert ("picture" in done.stderr) == refused
+
+
+def test_shapes_are_checked_in_this_suite() -> None:
+    with pytest.raises(jaxtyping.TypeCheckError, match="picture"):
+        gtr_turbo.Observation(picture=np.zeros((2, 2), np.uint8), prompt="", state_key="")
 
 
 def test_the_command_line_is_installed() -> None:
