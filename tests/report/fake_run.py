@@ -25,9 +25,7 @@ def metrics_line(update: int, generator: np.random.Generator) -> dict[str, Metri
     """Return plausible numbers for every metric: a run that learns, with noise."""
     progress = 1 - np.exp(-update / 12)
     noise = generator.normal(0, 1, len(METRICS))
-    values: dict[str, Any] = {
-        name: 0.1 + 0.02 * n for name, n in zip(METRICS, noise, strict=True)
-    }
+    values: dict[str, Any] = {name: 0.1 + 0.02 * n for name, n in zip(METRICS, noise, strict=True)}
     values |= {
         "update": update,
         "env_steps": 1024 * update,

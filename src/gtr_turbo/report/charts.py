@@ -8,8 +8,10 @@ from typing import final
 
 from gtr_turbo.report.markup import Html, element
 
-Interval = tuple[float, float]
-Format = Callable[[float], str]
+Number = float | int
+"""The shape checks of the tests tell the two apart; JSON does not."""
+Interval = tuple[Number, Number]
+Format = Callable[[Number], str]
 
 MAX_MARKS = 150
 """More marks than this hide the line they stand on."""
@@ -29,13 +31,13 @@ class Series:
     kind: str
     """Style class: `agent`, `teacher`, `training`, `initial` or `second`."""
     updates: tuple[int, ...]
-    values: tuple[float | None, ...]
+    values: tuple[Number | None, ...]
     """One per update; None breaks the line."""
     intervals: tuple[Interval | None, ...] = ()
     """95 % interval of each value; empty when there are none."""
 
     @property
-    def known(self) -> list[tuple[int, float]]:
+    def known(self) -> list[tuple[int, Number]]:
         """The points that have a value."""
         pairs = zip(self.updates, self.values, strict=True)
         return [(update, value) for update, value in pairs if value is not None]
@@ -55,12 +57,12 @@ class Frame:
     top: int = 10
     bottom: int = 30
 
-    def x(self, value: float) -> float:
+    def x(self, value: Number) -> float:
         """Return the horizontal place of an update."""
         low, high = self.x_range
         return round(self.left + (value - low) / (high - low) * self.inner_width, 1)
 
-    def y(self, value: float) -> float:
+    def y(self, value: Number) -> float:
         """Return the vertical place of a value, kept inside the frame."""
         low, high = self.y_range
         share = min(max((value - low) / (high - low), 0.0), 1.0)
@@ -77,7 +79,7 @@ class Frame:
         return self.height - self.top - self.bottom
 
 
-def percent(value: float) -> str:
+def percent(value: Number) -> str:
     """Return a share as whole per cent.
 
     >>> percent(0.425)
@@ -86,7 +88,7 @@ def percent(value: float) -> str:
     return f"{value:.0%}"
 
 
-def short(value: float) -> str:
+def short(value: Number) -> str:
     """Return a number with three digits that matter.
 
     >>> short(0.01234), short(1234.5), short(0.0)
@@ -96,7 +98,7 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= large else f"{value:.3g}"
 
 
-def ticks(low: float, high: float, count: int) -> list[float]:
+def ticks(low: Number, high: Number, count: int) -> list[float]:
     """Return about `count` round numbers that cover [low, high].
 
     >>> ticks(0.0, 0.93, 4)
@@ -143,7 +145,7 @@ def line_chart(
     )
 
 
-def stacked_bars(title: str, names: Sequence[str], rows: Sequence[Sequence[float]]) -> Html:
+def stacked_bars(title: str, names: Sequence[str], rows: Sequence[Sequence[Number]]) -> Html:
     """Return one bar per update, with a layer per name; `rows[update][name]` in seconds.
 
     With more updates than a screen has pixels, neighbouring ones are averaged.
@@ -169,7 +171,7 @@ def stacked_bars(title: str, names: Sequence[str], rows: Sequence[Sequence[float
     )
 
 
-def _axes(frame: Frame, y_ticks: Sequence[float], form: Format) -> Html:
+def _axes(frame: Frame, y_ticks: Sequence[Number], form: Format) -> Html:
     """Return grid lines, their values and the update numbers."""
     left, right = frame.left, frame.width - frame.right
     parts: list[Html] = []
@@ -206,7 +208,7 @@ def _line(frame: Frame, series: Series, form: Format) -> Html:
     return element("g", *parts, class_=f"series {series.kind}")
 
 
-def _bar(frame: Frame, first: int, num_updates: int, seconds: Sequence[float]) -> Html:
+def _bar(frame: Frame, first: int, num_updates: int, seconds: Sequence[Number]) -> Html:
     """Return the bar of the updates from the zero-based `first` on, layer upon layer."""
     last = min(first + math.ceil(num_updates / MAX_BARS), num_updates)
     left, right = frame.x(first + 0.5 + BAR_GAP / 2), frame.x(last + 0.5 - BAR_GAP / 2)
@@ -271,11 +273,11 @@ def _in_words(title: str, series: Sequence[Series], form: Format) -> str:
     return f"{title}: {'; '.join(lines)}"
 
 
-def _mean_row(rows: Sequence[Sequence[float]]) -> list[float]:
+def _mean_row(rows: Sequence[Sequence[Number]]) -> list[Number]:
     return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
 
 
-def _shares(names: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
+def _shares(names: Sequence[str], rows: Sequence[Sequence[Number]]) -> str:
     """Return each layer's share of the total, in words."""
     totals = [sum(column) for column in zip(*rows, strict=True)]
     whole = sum(totals) or 1.0

@@ -123,7 +123,7 @@ class RunProgress(AbstractProgress):
         """Say which phase begins; raises KeyError for a name that PHASES lacks."""
         text = PHASES[name]
         self._phase = name
-        if self._console.is_terminal:
+        if self._console.is_interactive:
             self._bar.start()
             self._bar.reset(self._task, total=None, visible=True, description=text)
         elif name in SLOW_PHASES:
@@ -131,7 +131,7 @@ class RunProgress(AbstractProgress):
 
     def step(self, done: int, total: int) -> None:
         """Move the bar; a log file gets a line only when it has heard nothing for a while."""
-        if self._console.is_terminal:
+        if self._console.is_interactive:
             self._bar.update(self._task, completed=done, total=total)
         elif time.monotonic() - self._last_shown >= PLAIN_SECONDS:
             self._say(f"{self._phase}: {done} of {total}")
@@ -162,7 +162,8 @@ class RunProgress(AbstractProgress):
 
     def close(self) -> None:
         """Remove the bar."""
-        self._bar.stop()
+        if self._console.is_interactive:
+            self._bar.stop()
 
     def _closing_lines(self, summary: Mapping[str, Any]) -> list[str]:
         sha256 = (summary.get("agent") or {}).get("weights_sha256")
@@ -226,7 +227,7 @@ def _outcome(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float | int) -> str:
     """Return a duration in words that need no legend.
 
     >>> duration(3725.2)
