@@ -1,11 +1,11 @@
 """Pictures of hands: the lineage's table, and a compact one for tiny models.
 
-Faces show rank and suit in the bundled DejaVu fonts. Each face and each line of text is drawn once
-and then copied. The same state always has the same bytes (under one version of Pillow).
+Faces show rank and suit in the bundled DejaVu fonts. Each face and each word is drawn once and
+then copied. The same state always has the same bytes (under one version of Pillow).
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,6 @@ _EDGE: _Color = (70, 70, 70)
 _SUIT_SIGNS = {"H": "♥", "S": "♠", "D": "♦", "C": "♣"}
 _FONTS = Path(__file__).parent / "fonts"
 _TEXT_LEFT = 10
-_LINE_ROOM = TABLE_SIDE - 2 * _TEXT_LEFT
 _TEN_FACE = "10"
 
 
@@ -41,8 +40,7 @@ def draw_table(hand: Hand, formula: Sequence[str]) -> Picture:
     begins at 5 + ⌊1.1 · i · width⌋. Long formulas go on in further lines.
     """
     picture = _table_with_hand(hand).copy()
-    text = _formula_strip(len(hand), tuple(formula))
-    picture[TABLE_SIDE - len(text) :] = text
+    _write_formula(picture, len(hand), formula)
     return picture
 
 
@@ -51,13 +49,17 @@ def draw_compact(hand: Hand) -> Picture:
     return np.concatenate([_compact_card(card) for card in hand], axis=1)
 
 
+@cache
+def _empty_table() -> Picture:
+    return np.full((TABLE_SIDE, TABLE_SIDE, 3), _GREEN, np.uint8)
+
+
 @lru_cache(maxsize=256)
 def _table_with_hand(hand: Hand) -> Picture:
     width = int(TABLE_SIDE / len(hand) * 0.9)
     height = width * 7 // 5
     top = (TABLE_SIDE - height) // 2
-    picture = np.empty((TABLE_SIDE, TABLE_SIDE, 3), np.uint8)
-    picture[:] = _GREEN
+    picture = _empty_table().copy()
     for i, card in enumerate(hand):
         left = 5 + int(i * width * 1.1)
         picture[top : top + height, left : left + width] = _table_card(card, width, height)
@@ -110,35 +112,31 @@ def _compact_card(card: Card) -> Picture:
     return np.asarray(image)
 
 
-@lru_cache(maxsize=256)
-def _formula_strip(num_cards: int, formula: tuple[str, ...]) -> Picture:
-    """Return the lower part of the table with the formula, as wide as the table."""
+def _write_formula(picture: Picture, num_cards: int, formula: Sequence[str]) -> None:
+    """Write the formula below the cards, its tokens apart by a space, into a fresh picture."""
     is_pair = num_cards <= 2  # noqa: PLR2004 - two cards are so large that one line remains
-    top, size = (256, 20) if is_pair else (208, 16)
-    image = Image.new("RGB", (TABLE_SIDE, TABLE_SIDE - top), _GREEN)
-    pen = ImageDraw.Draw(image)
+    size, top, pitch = (20, 258, 20) if is_pair else (16, 210, 20)
+    left = _TEXT_LEFT
+    space = _word(" ", size).shape[1]
+    for text in ("Formula:", *formula):
+        word = _word(text, size)
+        height, width = word.shape[:2]
+        if left + width > TABLE_SIDE - _TEXT_LEFT:
+            left, top = _TEXT_LEFT, top + pitch
+        room = picture[top : top + height, left : left + width]
+        room[:] = word[: len(room)]
+        left += width + space
+        if text == "Formula:" and not is_pair:
+            left, top = _TEXT_LEFT, top + 30
+
+
+@lru_cache(maxsize=64)
+def _word(text: str, size: int) -> Picture:
+    """Return a piece of text, white on green, as high as a line and as wide as it runs."""
     font = _font(size, bold=False)
-    if is_pair:
-        lines = _wrapped(("Formula:", *formula), font)
-        places = ((258 - top) + i * 20 for i in range(len(lines)))
-    else:
-        lines = ["Formula:", *_wrapped(formula, font)]
-        places = iter((210 - top, 240 - top, 260 - top, 280 - top))
-    for line, place in zip(lines, places, strict=False):
-        pen.text((_TEXT_LEFT, place), line, _WHITE, font)
+    image = Image.new("RGB", (round(font.getlength(text)), sum(font.getmetrics())), _GREEN)
+    ImageDraw.Draw(image).text((0, 0), text, _WHITE, font)
     return np.asarray(image)
-
-
-def _wrapped(tokens: Sequence[str], font: ImageFont.FreeTypeFont) -> list[str]:
-    """Return the tokens joined by single spaces, in lines that fit on the table."""
-    lines: list[str] = []
-    for token in tokens:
-        longer = f"{lines[-1]} {token}" if lines else token
-        if lines and font.getlength(longer) > _LINE_ROOM:
-            lines.append(token)
-        else:
-            lines[-1:] = [longer]
-    return lines
 
 
 @lru_cache(maxsize=32)
