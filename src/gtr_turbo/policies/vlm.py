@@ -78,6 +78,11 @@ class VlmPolicy(AbstractPolicy):
         """The model's own processor."""
         return self._processor
 
+    @property
+    def network(self) -> Any:
+        """The model itself, adapters inside."""
+        return self._network
+
     def sampling(self, temperature: float, max_new_tokens: int) -> SamplingSettings:
         """Return the settings under which this policy samples and scores."""
         return SamplingSettings(
