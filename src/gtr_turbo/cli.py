@@ -259,6 +259,8 @@ def _eval(arguments: Sequence[str]) -> None:
         raise ConfigError(f"`--episodes` must be at least 1, got {args.episodes}.")
     if args.temperature is not None and not 0 < args.temperature < float("inf"):
         raise ConfigError(f"`--temperature` must be positive and finite, got {args.temperature}.")
+    if args.json is not None and not args.json.absolute().parent.is_dir():
+        raise ConfigError(f"`--json` names a file in {args.json.parent}, which there is not.")
     from gtr_turbo.train.pipeline import evaluate_run
 
     found = evaluate_run(args.run_dir, args.who, args.episodes, args.temperature)

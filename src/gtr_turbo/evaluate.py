@@ -142,4 +142,5 @@ def wilson_interval(successes: int, total: int) -> tuple[float, float]:
     centre = (rate + square / (2 * total)) / (1 + square / total)
     spread = math.sqrt(rate * (1 - rate) / total + square / (4 * total**2))
     half = Z_95 * spread / (1 + square / total)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At 0 and 1 an end is the rate itself, which rounding could miss.
+    return max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half))
