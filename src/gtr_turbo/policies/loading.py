@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,10 @@ def load_model(config: ModelConfig, device: torch.device) -> tuple[torch.nn.Modu
             hint="use a Qwen2.5-VL or Qwen3-VL model.",
         )
     if config.gradient_checkpointing:
-        network.gradient_checkpointing_enable({"use_reentrant": False})
+        with warnings.catch_warnings():
+            # Renamed in newer transformers; the old name works in every version that we allow.
+            warnings.filterwarnings("ignore", "`gradient_checkpointing_enable`", FutureWarning)
+            network.gradient_checkpointing_enable({"use_reentrant": False})
     network.requires_grad_(config.finetuning == "full")
     return network.to(device).eval(), processor  # pyright: ignore[reportArgumentType]  mixin stub
 
@@ -138,10 +142,13 @@ def add_adapters(network: torch.nn.Module, config: LoraConfig, *, critic: bool) 
         bias="none",
         target_modules=_target_pattern(network, config),
     )
-    model = get_peft_model(network, peft_config, adapter_name=POLICY_ADAPTER)  # pyright: ignore[reportArgumentType]
-    if critic:
-        model.add_adapter(CRITIC_ADAPTER, peft_config)
-        model.set_adapter(POLICY_ADAPTER)
+    with warnings.catch_warnings():
+        # peft reads a property that transformers has renamed; both names mean the same.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        model = get_peft_model(network, peft_config, adapter_name=POLICY_ADAPTER)  # pyright: ignore[reportArgumentType]
+        if critic:
+            model.add_adapter(CRITIC_ADAPTER, peft_config)
+            model.set_adapter(POLICY_ADAPTER)
     return model  # pyright: ignore[reportReturnType]
 
 

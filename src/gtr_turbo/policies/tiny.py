@@ -20,6 +20,7 @@ from transformers import (
     Qwen3VLProcessor,
     Qwen3VLVideoProcessor,
 )
+from transformers.utils import logging as transformers_logging
 
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.errors import UnknownNameError, nearest_hint
@@ -67,6 +68,7 @@ def build_tiny_model(
             f'there is no tiny model family "{family}".',
             hint=nearest_hint(family, PATCH, "families"),
         )
+    transformers_logging.disable_progress_bar()
     tokenizer = _train_tokenizer(texts)
     config = AutoConfig.for_model(family, **_architecture(family, tokenizer, hidden))
     seed_everything(seed, "tiny-model")
@@ -156,7 +158,11 @@ def _processor(
     """Return the family's real processor around the small tokenizer."""
     cell = 2 * PATCH[family]
     size = {"shortest_edge": cell * cell, "longest_edge": 512 * cell * cell}
-    options = {"patch_size": PATCH[family], "merge_size": 2, "temporal_patch_size": 2}
+    options: dict[str, Any] = {
+        "patch_size": PATCH[family],
+        "merge_size": 2,
+        "temporal_patch_size": 2,
+    }
     image = Qwen2VLImageProcessor(size=size, **options)
     if family == "qwen2_5_vl":
         video = Qwen2VLVideoProcessor(size=size, **options)
