@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.ties import num_kept, select_threshold
+from gtr_turbo.merging.weights import Real
 
 CHUNK: Final = 32_768
 """Entries handled at a time: fits the second-level cache, and torch stays on the calling thread."""
@@ -63,7 +64,7 @@ class Change:
 class Measure:
     """What is known of a change before anything is added."""
 
-    threshold: float
+    threshold: Real
     """Magnitude from which entries are kept."""
     num_zero: int
     """Entries that did not change at all."""
@@ -79,7 +80,7 @@ def flat_cpu(tensor: Shaped[Tensor, "..."]) -> Shaped[Tensor, " entry"]:
     return tensor.detach().to("cpu").reshape(-1)
 
 
-def measure(change: Change, density: float) -> Measure:
+def measure(change: Change, density: Real) -> Measure:
     """Return the trim threshold of `change` and its number of zeros.
 
     Raises:
@@ -103,7 +104,7 @@ def fill_magnitude(change: Change, magnitude: Float32[Tensor, " entry"]) -> int:
     return change.num_entries - num_nonzero
 
 
-def measure_globally(changes: Mapping[str, Change], density: float) -> dict[str, Measure]:
+def measure_globally(changes: Mapping[str, Change], density: Real) -> dict[str, Measure]:
     """Return measures with one threshold: that of all tensors laid end to end."""
     num_entries = sum(change.num_entries for change in changes.values())
     magnitude = torch.empty(num_entries, dtype=torch.float32)

@@ -9,6 +9,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError, nearest_hint
+from gtr_turbo.merging.weights import Real
 
 SumFormatName = Literal["fp32", "fp64", "fp16", "int32"]
 
@@ -23,10 +24,10 @@ class SumFormat:
 
     name: SumFormatName
     dtype: torch.dtype
-    unit: float
+    unit: Real
     weight_dtype: torch.dtype
     """What sums of weights that are not plain counts are stored in."""
-    lowest_scale: float
+    lowest_scale: Real
     """How far a decay may be postponed: sums are multiplied once the pending factor falls below."""
 
     def read(self, stored: Shaped[Tensor, " entry"]) -> Float[Tensor, " entry"]:
@@ -36,7 +37,7 @@ class SumFormat:
         return stored.to(torch.float32 if self.dtype != torch.int32 else torch.float64) / self.unit
 
     def add(
-        self, stored: Shaped[Tensor, " entry"], value: Float[Tensor, " entry"], weight: float
+        self, stored: Shaped[Tensor, " entry"], value: Float[Tensor, " entry"], weight: Real
     ) -> None:
         """Add weight * value to `stored`, in place.
 
@@ -51,7 +52,7 @@ class SumFormat:
         else:
             _store_half(stored, stored.to(torch.float32).add_(value, alpha=weight * self.unit))
 
-    def multiply(self, stored: Shaped[Tensor, " entry"], factor: float) -> None:
+    def multiply(self, stored: Shaped[Tensor, " entry"], factor: Real) -> None:
         """Multiply `stored` by `factor` at most 1, in place, rounding once."""
         if self.dtype == torch.int32:
             stored.copy_(torch.round(stored.to(torch.float64) * factor))

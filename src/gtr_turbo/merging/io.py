@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from jaxtyping import Shaped
 from safetensors.torch import load_file, save_file  # pyright: ignore[reportUnknownVariableType]
 from torch import Tensor
 
@@ -22,10 +23,15 @@ def fingerprint(tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name].detach().to("cpu").contiguous()
-        head = json.dumps([name, str(tensor.dtype), list(tensor.shape)])
-        digest.update(head.encode("utf-8") + b"\n")
+        digest.update(fingerprint_head(name, tensor))
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def fingerprint_head(name: str, tensor: Shaped[Tensor, "..."]) -> bytes:
+    """Return what a fingerprint takes in before the bytes of a tensor."""
+    head = json.dumps([name, str(tensor.dtype), list(tensor.shape)])
+    return head.encode("utf-8") + b"\n"
 
 
 def file_sha256(path: Path) -> str:

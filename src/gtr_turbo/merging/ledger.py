@@ -24,8 +24,8 @@ class Ledger:
 
     names: list[str] = field(default_factory=list)
     raw_weights: list[float] = field(default_factory=list)
-    scale: float = 1.0
-    pending: float = 1.0
+    scale: Real = 1.0
+    pending: Real = 1.0
     """The part of `scale` that comes from decays which the sums have not been multiplied by."""
     num_seen: int = 0
     """Checkpoints ever added, those that left included."""
@@ -103,7 +103,7 @@ class Ledger:
             self.scale *= factor
             self.pending *= factor
 
-    def rescale(self, lowest_scale: float) -> float | None:
+    def rescale(self, lowest_scale: Real) -> float | None:
         """Return the power of two that the sums must be multiplied by now, or None.
 
         A postponed decay is carried out once it falls below `lowest_scale`; the raw weights have

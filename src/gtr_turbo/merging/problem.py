@@ -98,7 +98,7 @@ class Part:
         for weight, change in self.changes():
             yield weight, change.replaced_by(change.checkpoint)
 
-    def finish_mean(self, mass: Float64[Tensor, " entry"], total: float) -> tuple[str, Tensor]:
+    def finish_mean(self, mass: Float64[Tensor, " entry"], total: Real) -> tuple[str, Tensor]:
         """Return the name and mass / total, moved away from the base by the scale, rounded once."""
         result = torch.empty(mass.numel(), dtype=self._dtype)
         for start, stop in spans(mass.numel()):

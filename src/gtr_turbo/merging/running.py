@@ -141,7 +141,7 @@ class RunningMerge:
         self._sole = None
 
     def _take_out(
-        self, index: int, changes: Mapping[str, Change], thresholds: Mapping[str, float]
+        self, index: int, changes: Mapping[str, Change], thresholds: Mapping[str, Real]
     ) -> None:
         if self.ledger.num_inside == 1:
             self._empty()

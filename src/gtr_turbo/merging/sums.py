@@ -18,7 +18,7 @@ from torch import Tensor
 from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.changes import CHUNK, Change, spans
 from gtr_turbo.merging.formats import SumFormat
-from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE
+from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE, Real
 
 Denominator = Literal["matched", "total", "none"]
 """What a sum over agreeing checkpoints is divided by: their weight, that of all, or nothing."""
@@ -35,9 +35,9 @@ class MergeStatistics:
 
     num_entries: int = 0
     num_zero: int = 0
-    merged_square: float = 0.0
-    mean_square: float = 0.0
-    product: float = 0.0
+    merged_square: Real = 0.0
+    mean_square: Real = 0.0
+    product: Real = 0.0
 
     def include(self, merged: Float32[Tensor, " entry"], mean: Float32[Tensor, " entry"]) -> None:
         """Add a piece of the merged change and of the plain mean of the kept changes."""
@@ -67,19 +67,19 @@ class AbstractSums(ABC):
     """The running sums of one tensor."""
 
     @abstractmethod
-    def add(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def add(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Add raw_weight times the kept part of `change`."""
 
     @abstractmethod
-    def subtract(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def subtract(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Take out again what `add` with the same arguments put in."""
 
     @abstractmethod
-    def check_contains(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def check_contains(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Raise MergeError when `change` cannot be part of these sums."""
 
     @abstractmethod
-    def multiply(self, factor: float, raw_total: float) -> None:
+    def multiply(self, factor: Real, raw_total: Real) -> None:
         """Multiply all sums by `factor`; `raw_total` is the total weight after that."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class AbstractSums(ABC):
 
     @abstractmethod
     def finish(
-        self, raw_total: float, statistics: MergeStatistics | None
+        self, raw_total: Real, statistics: MergeStatistics | None
     ) -> Float32[Tensor, " entry"]:
         """Return the merged change; `raw_total` is the weight of all checkpoints inside."""
 
@@ -131,17 +131,17 @@ class SignSums(AbstractSums):
         sums._largest_count = num_seen
         return sums
 
-    def add(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def add(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Add raw_weight times the entries of `change` whose magnitude reaches `threshold`."""
         self._make_room(raw_weight)
         self._largest_count += 1
         self._accumulate(change, raw_weight, threshold, 1)
 
-    def subtract(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def subtract(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Take `change` out again; entries that nothing is left in read as 0 from then on."""
         self._accumulate(change, raw_weight, threshold, -1)
 
-    def check_contains(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def check_contains(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Raise MergeError when more would be taken out of an entry than was put in."""
         buffer = torch.empty(min(CHUNK, change.num_entries), dtype=torch.float32)
         least = raw_weight * (1.0 - _WEIGHT_SLACK)
@@ -156,7 +156,7 @@ class SignSums(AbstractSums):
                     hint="remove a checkpoint with the values and the weight it was added with.",
                 )
 
-    def multiply(self, factor: float, raw_total: float) -> None:
+    def multiply(self, factor: Real, raw_total: Real) -> None:
         """Multiply all sums; entries whose weight has faded to nothing are emptied."""
         if not self._positive_weight.is_floating_point():
             self._widen(self._format.weight_dtype)
@@ -181,7 +181,7 @@ class SignSums(AbstractSums):
         self._largest_count = 0
 
     def finish(
-        self, raw_total: float, statistics: MergeStatistics | None
+        self, raw_total: Real, statistics: MergeStatistics | None
     ) -> Float32[Tensor, " entry"]:
         """Return the disjoint mean of the elected sign per entry, 0 where nothing was kept."""
         result = torch.empty(self._positive_mass.numel(), dtype=torch.float32)
@@ -224,7 +224,7 @@ class SignSums(AbstractSums):
         weight: Shaped[Tensor, " _"],
         start: int,
         stop: int,
-        raw_total: float,
+        raw_total: Real,
     ) -> tuple[Shaped[Tensor, " entry"], Shaped[Tensor, " entry"]]:
         """Return mass and weight of one sign, both 0 where its weight is negligible."""
         weight_piece = weight[start:stop]
@@ -236,7 +236,7 @@ class SignSums(AbstractSums):
         return self._format.read(mass[start:stop]).masked_fill(absent, 0.0), weight_piece
 
     def _accumulate(
-        self, change: Change, raw_weight: float, threshold: float, direction: int
+        self, change: Change, raw_weight: Real, threshold: Real, direction: int
     ) -> None:
         if raw_weight == 0.0 or math.isinf(threshold):
             return
@@ -255,7 +255,7 @@ class SignSums(AbstractSums):
             self._format.add(self._negative_mass[start:stop], part, sign_weight)
             _add_weight(self._negative_weight[start:stop], part, sign_weight)
 
-    def _make_room(self, raw_weight: float) -> None:
+    def _make_room(self, raw_weight: Real) -> None:
         dtype = self._positive_weight.dtype
         if dtype.is_floating_point:
             return
@@ -270,7 +270,7 @@ class SignSums(AbstractSums):
 
 
 def _add_weight(
-    weight: Shaped[Tensor, " entry"], kept: Float32[Tensor, " entry"], signed_weight: float
+    weight: Shaped[Tensor, " entry"], kept: Float32[Tensor, " entry"], signed_weight: Real
 ) -> None:
     is_kept: Bool[Tensor, " entry"] = kept != 0.0
     if weight.is_floating_point():
@@ -299,18 +299,18 @@ class PlainSums(AbstractSums):
         sums._mass = stored["mass"]
         return sums
 
-    def add(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def add(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Add raw_weight times `change`; nothing is trimmed."""
         self._accumulate(change, raw_weight)
 
-    def subtract(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def subtract(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Take `change` out again."""
         self._accumulate(change, -raw_weight)
 
-    def check_contains(self, change: Change, raw_weight: float, threshold: float) -> None:
+    def check_contains(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Do nothing: any change may be part of a plain sum."""
 
-    def multiply(self, factor: float, raw_total: float) -> None:
+    def multiply(self, factor: Real, raw_total: Real) -> None:
         """Multiply the sum."""
         for start, stop in spans(self._mass.numel()):
             self._format.multiply(self._mass[start:stop], factor)
@@ -320,7 +320,7 @@ class PlainSums(AbstractSums):
         self._mass.zero_()
 
     def finish(
-        self, raw_total: float, statistics: MergeStatistics | None
+        self, raw_total: Real, statistics: MergeStatistics | None
     ) -> Float32[Tensor, " entry"]:
         """Return the weighted mean of the changes."""
         result = torch.empty(self._mass.numel(), dtype=torch.float32)
@@ -334,7 +334,7 @@ class PlainSums(AbstractSums):
         """Return the sum by name, sharing memory with this object."""
         return {"mass": self._mass}
 
-    def _accumulate(self, change: Change, signed_weight: float) -> None:
+    def _accumulate(self, change: Change, signed_weight: Real) -> None:
         if signed_weight == 0.0:
             return
         buffer = torch.empty(min(CHUNK, change.num_entries), dtype=torch.float32)
