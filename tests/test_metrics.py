@@ -7,6 +7,7 @@ import pytest
 from gtr_turbo.core.faultline import FAULT_VARIABLE, forget_passings
 from gtr_turbo.errors import CheckpointError, NonFiniteError, ResumeError, UnknownNameError
 from gtr_turbo.metrics import METRICS, TIMING_METRICS, MetricsLog, read_metrics
+from tests.core.test_files import files_limited_to
 from tests.structure.source import ROOT
 
 
@@ -100,6 +101,17 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
         assert updates(path) == [1]
         log.append({"update": 2})
     assert updates(path) == [1, 2]
+
+
+def test_a_line_that_only_half_fits_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with MetricsLog(path, tensorboard=False, resume_after=None) as log:
+        log.append({"update": 1})
+        with files_limited_to(20), pytest.raises(CheckpointError, match="it needs 14 bytes"):
+            log.append({"update": 2})
+        assert path.read_bytes() == b'{"update": 1}\n'
+        log.append({"update": 3})
+    assert path.read_bytes() == b'{"update": 1}\n{"update": 3}\n'
 
 
 @pytest.mark.slow

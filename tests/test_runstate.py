@@ -144,6 +144,21 @@ def test_leftovers_are_swept_at_the_start(tmp_path: Path) -> None:
     assert newest_checkpoint(path) == "checkpoints/update-0001"
 
 
+def test_what_was_set_aside_comes_back_unless_it_was_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with RunDirectory.open(path, Config(), resume=False) as directory:
+        directory.write_directory("sft", filling({"try": 1}))
+    whole = contents(path / "sft")
+    (path / "sft").rename(path / ".tmp-replaced-sft")
+    with RunDirectory.open(path, Config(), resume=True) as directory:
+        assert directory.verify_directory("sft")
+    shutil.copytree(path / "sft", path / ".tmp-replaced-sft")
+    (path / ".tmp-replaced-sft" / "state.json").write_text("older")
+    RunDirectory.open(path, Config(), resume=True).close()
+    assert contents(path / "sft") == whole
+    assert not (path / ".tmp-replaced-sft").exists()
+
+
 # -------------------------------------------------------------------------------- writing, reading
 def test_what_is_written_can_be_verified_and_read(run: RunDirectory) -> None:
     name = save(run, 7)

@@ -127,7 +127,7 @@ class MetricsLog:
             kept = [line for line in read_metrics(path) if line["update"] <= resume_after]
         write_text_atomically(path, "".join(dump_json(line) + "\n" for line in kept))
         self._last_update = kept[-1]["update"] if kept else -1
-        self._file = path.open("ab")
+        self._file = path.open("ab", buffering=0)  # nothing is left to write when a write fails
         self._writer = (
             _open_tensorboard(path.parent, self._last_update + 1) if tensorboard else None
         )
@@ -160,8 +160,9 @@ class MetricsLog:
         line = (dump_json(dict(values)) + "\n").encode("utf-8")
         size = self._file.tell()
         try:
-            self._file.write(line)
-            self._file.flush()
+            rest = memoryview(line)
+            while rest:
+                rest = rest[self._file.write(rest) :]
             fault_point("metrics.written")
             os.fsync(self._file.fileno())
         except OSError as error:

@@ -83,6 +83,13 @@ def test_kill_is_sigkill() -> None:
     assert done.stdout == b""
 
 
+def test_kill_goes_to_this_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    parse_faults("a:1:kill")[0].strike("a")
+    assert sent == [(os.getpid(), signal.SIGKILL)]
+
+
 def test_the_trace_lists_points_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     trace = tmp_path / "points.txt"
     monkeypatch.setenv(TRACE_VARIABLE, str(trace))

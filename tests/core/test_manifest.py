@@ -149,7 +149,8 @@ def test_removal_takes_the_manifest_first(directory: Path, monkeypatch: pytest.M
 
 def test_what_stood_there_comes_back_when_the_rename_fails(directory: Path) -> None:
     missing = directory.parent / "missing"
-    with pytest.raises(FileNotFoundError):
-        move_into_place(missing, directory)
+    for target in (directory, directory.parent / "update-0002"):
+        with pytest.raises(FileNotFoundError):
+            move_into_place(missing, target)
     assert damage(directory) is None
     assert [path.name for path in directory.parent.iterdir()] == [directory.name]
