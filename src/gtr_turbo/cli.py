@@ -1,4 +1,4 @@
-"""The command line: train, sft, eval, report, env list, env check."""
+"""The command line: train, sft, eval, merge, report, env list, env check."""
 
 import dataclasses
 import json
@@ -6,17 +6,28 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, final
+from typing import Any, TypeVar
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from gtr_turbo import __version__
+from gtr_turbo.core.arguments import (
+    EnvCheckArguments,
+    EnvListArguments,
+    EvalArguments,
+    MergeArguments,
+    ReportArguments,
+    SftArguments,
+    TrainArguments,
+)
 from gtr_turbo.core.config import TINY_PREFIX, Config, parse_config, read_yaml, to_yaml
-from gtr_turbo.core.fields import describe
+from gtr_turbo.core.fields import describe, option_lines
 from gtr_turbo.core.overrides import merge_into, parse_overrides, put
+from gtr_turbo.core.plain_yaml import read_text
 from gtr_turbo.envs.check import check_task
 from gtr_turbo.envs.registry import default_rules, list_tasks, make_task, task_entry
 from gtr_turbo.errors import ConfigError, GtrTurboError, ModelError, UnknownNameError, nearest_hint
@@ -31,84 +42,6 @@ OPTION_WIDTH = 38
 """Columns of an option with its value in `train --help`; what is longer stands beside it."""
 
 _PLAIN_FLAGS = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
-
-PresetName = Annotated[str | None, tyro.conf.arg(help=f"One of {', '.join(PRESETS)}.")]
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class TrainArguments:
-    """Train an agent with a merge of its own past checkpoints as the teacher."""
-
-    run_dir: Path = Path("runs/latest")
-    """Where the run lives."""
-    preset: PresetName = None
-    config: Path | None = None
-    """YAML file on top of the preset (or of the class defaults)."""
-    seed: int | None = None
-    """Seed of the run, short for --run.seed."""
-    updates: int | None = None
-    """Number of updates, short for --run.num_updates."""
-    resume: bool = False
-    """Continue the run in --run-dir from its newest whole checkpoint."""
-    dry_run: bool = False
-    """Print the resolved configuration as YAML and stop."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class SftArguments:
-    """Make the supervised start of a run alone, and write it as a model directory."""
-
-    out: Path
-    """Where the model directory goes."""
-    preset: PresetName = None
-    config: Path | None = None
-    """YAML file on top of the preset (or of the class defaults)."""
-    seed: int | None = None
-    """Seed of the run, short for --run.seed."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class EvalArguments:
-    """Measure a run's policy on the fixed panel."""
-
-    run_dir: Annotated[Path, tyro.conf.Positional]
-    """Directory of the run."""
-    episodes: int | None = None
-    """Episodes of the panel; the run's own number by default."""
-    who: Literal["agent", "teacher", "initial"] = "agent"
-    """Whose play is measured."""
-    temperature: float | None = None
-    """Sampling temperature; the run's own by default."""
-    json: Path | None = None
-    """Write the numbers to this file as well."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class ReportArguments:
-    """Write report.html of a run again."""
-
-    run_dir: Annotated[Path, tyro.conf.Positional]
-    """Directory of the run."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class EnvListArguments:
-    """List the tasks, those of installed plug-ins included."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class EnvCheckArguments:
-    """Run the conformance laws on a task."""
-
-    name: Annotated[str, tyro.conf.Positional]
-    """Registered task."""
-
 
 # -------------------------------------------------------------------------------- configuration
 
@@ -187,6 +120,7 @@ def _print_fields(arguments: Sequence[str]) -> None:
     named = words[words.index("--preset") + 1 :][:1] if "--preset" in words else []
     preset = named[0] if named and named[0] in PRESETS else None
     print(
+        f"\nPresets: {', '.join(PRESETS)}.\n"
         "\nAny field of the configuration can be set as --section.field VALUE (or =VALUE), with the"
         "\nvalue in YAML; null switches off where that is allowed. Rules: --task.rules.NAME VALUE."
         f"\nBelow: {f'the values of {preset}' if preset else 'the class defaults'}"
@@ -197,12 +131,7 @@ def _print_fields(arguments: Sequence[str]) -> None:
     table.add_column(ratio=1)
     for section in describe(make_preset(preset) if preset else Config()):
         table.add_row(f"[bold]{section.name}[/]", f"[bold]{escape(section.help)}[/]")
-        for field in section.fields:
-            option, text = f"  --{field.key} {field.value}", field.help
-            if field.choices:
-                text += f" ({' | '.join(field.choices)})"
-            if len(option) > OPTION_WIDTH:
-                option, text = f"  --{field.key}", f"{text} = {field.value}"
+        for option, text in option_lines(section, OPTION_WIDTH):
             table.add_row(escape(option), escape(text))
     Console().print(table, highlight=False)
 
@@ -289,6 +218,55 @@ def _check_run(path: Path) -> None:
         )
 
 
+def _merge(arguments: Sequence[str]) -> None:
+    args = _read(MergeArguments, "merge", arguments)
+    if args.config is None and not args.checkpoints:
+        raise ConfigError(
+            "a merge needs checkpoints, or a recipe (--config).",
+            hint="gtr-turbo merge --base START CHECKPOINT… --out DIRECTORY",
+        )
+    if args.config is not None and args != MergeArguments(out=args.out, config=args.config):
+        raise ConfigError(
+            "a recipe (--config) says all about a merge; nothing but --out goes with it.",
+            hint="leave the other options and the checkpoints out, or write them into the recipe.",
+        )
+    from gtr_turbo.merging.directories import run_merge
+    from gtr_turbo.merging.mergekit_recipes import read_mergekit
+    from gtr_turbo.merging.requests import MergeRequest
+
+    if args.config is not None:
+        text = read_text(args.config)
+        request = read_mergekit(text, args.out, args.config.absolute().parent)
+    else:
+        request = MergeRequest(
+            checkpoints=args.checkpoints,
+            out=args.out,
+            base=args.base,
+            method=args.method,
+            density=args.density,
+            weights=args.weights,
+            scale=args.scale,
+            form=args.form,
+            rank=args.rank,
+            dtype=args.dtype,
+        )
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase, total=total)
+            bar.update(tasks[phase], completed=done)
+
+        report = run_merge(request, tick)
+    print(
+        f"{report.method} of {report.num_checkpoints} checkpoints: a {report.form} of"
+        f" {report.num_parameters:,} parameters in {report.out}"
+        f" ({report.num_changed_tensors} of {report.num_tensors} tensors changed,"
+        f" fingerprint {report.fingerprint[:12]})"
+    )
+
+
 def _report(arguments: Sequence[str]) -> None:
     args = _read(ReportArguments, "report", arguments)
     _check_run(args.run_dir)
@@ -328,6 +306,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
     "train": (_train, "train an agent with a free teacher"),
     "sft": (_sft, "make the supervised start alone"),
     "eval": (_eval, "measure a run's agent or teacher on the fixed panel"),
+    "merge": (_merge, "merge checkpoints into a model or an adapter"),
     "report": (_report, "write a run's report.html again"),
     "env": (_env, "list: the tasks; check NAME: the laws every task obeys"),
 }

@@ -1,6 +1,7 @@
 """The configuration's fields as texts: what can be set, what it is set to, what it means."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, final, get_args, get_origin
 
@@ -50,6 +51,20 @@ def describe(config: Config) -> list[SectionText]:
         help_text = (type(section).__doc__ or "").partition("\n")[0]
         sections.append(SectionText(name=name, help=help_text, fields=fields))
     return sections
+
+
+def option_lines(section: SectionText, width: int) -> Iterator[tuple[str, str]]:
+    """Yield (option with its value, help with choices) of each field of a section.
+
+    A value that would make the option longer than `width` characters goes to the end of the help.
+    """
+    for field in section.fields:
+        option, text = f"  --{field.key} {field.value}", field.help
+        if field.choices:
+            text += f" ({' | '.join(field.choices)})"
+        if len(option) > width:
+            option, text = f"  --{field.key}", f"{text} = {field.value}"
+        yield option, text
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:

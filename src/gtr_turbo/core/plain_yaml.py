@@ -56,10 +56,10 @@ def parse_yaml(text: str, source: str) -> Any:
         raise ConfigError(f"{source} is not plain YAML: {_in_one_line(error)}") from None
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file.
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file.
 
-    Raises ConfigError when the file is missing, too large, not UTF-8, not YAML or not a mapping.
+    Raises ConfigError when the file is missing, too large or not UTF-8.
     """
     if not path.is_file():
         raise ConfigError(f"there is no configuration file {path}.")
@@ -67,10 +67,17 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if size > MAX_YAML_BYTES:
         raise ConfigError(f"{path} has {size} bytes; at most {MAX_YAML_BYTES} are read.")
     try:
-        text = path.read_bytes().decode()
+        return path.read_bytes().decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text: byte {error.start} is in the way.") from None
-    values = parse_yaml(text, str(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises ConfigError when the file is missing, too large, not UTF-8, not YAML or not a mapping.
+    """
+    values = parse_yaml(read_text(path), str(path))
     if not isinstance(values, dict):
         raise ConfigError(
             f"{path} must hold a mapping, got {type(values).__name__}.",

@@ -1,0 +1,113 @@
+"""What each command takes: a field is an option, its text is the option's help."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, final
+
+import tyro
+
+
+@final
+@dataclass(frozen=True)
+class TrainArguments:
+    """Train an agent with a merge of its own past checkpoints as the teacher."""
+
+    run_dir: Path = Path("runs/latest")
+    """Where the run lives."""
+    preset: str | None = None
+    """Complete configuration by name."""
+    config: Path | None = None
+    """YAML file on top of the preset (or of the class defaults)."""
+    seed: int | None = None
+    """Seed of the run, short for --run.seed."""
+    updates: int | None = None
+    """Number of updates, short for --run.num_updates."""
+    resume: bool = False
+    """Continue the run in --run-dir from its newest whole checkpoint."""
+    dry_run: bool = False
+    """Print the resolved configuration as YAML and stop."""
+
+
+@final
+@dataclass(frozen=True)
+class SftArguments:
+    """Make the supervised start of a run alone, and write it as a model directory."""
+
+    out: Path
+    """Where the model directory goes."""
+    preset: str | None = None
+    """Complete configuration by name."""
+    config: Path | None = None
+    """YAML file on top of the preset (or of the class defaults)."""
+    seed: int | None = None
+    """Seed of the run, short for --run.seed."""
+
+
+@final
+@dataclass(frozen=True)
+class EvalArguments:
+    """Measure a run's policy on the fixed panel."""
+
+    run_dir: Annotated[Path, tyro.conf.Positional]
+    """Directory of the run."""
+    episodes: int | None = None
+    """Episodes of the panel; the run's own number by default."""
+    who: Literal["agent", "teacher", "initial"] = "agent"
+    """Whose play is measured."""
+    temperature: float | None = None
+    """Sampling temperature; the run's own by default."""
+    json: Path | None = None
+    """Write the numbers to this file as well."""
+
+
+@final
+@dataclass(frozen=True)
+class ReportArguments:
+    """Write report.html of a run again."""
+
+    run_dir: Annotated[Path, tyro.conf.Positional]
+    """Directory of the run."""
+
+
+@final
+@dataclass(frozen=True)
+class EnvListArguments:
+    """List the tasks, those of installed plug-ins included."""
+
+
+@final
+@dataclass(frozen=True)
+class EnvCheckArguments:
+    """Run the conformance laws on a task."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """Registered task."""
+
+
+@final
+@dataclass(frozen=True)
+class MergeArguments:
+    """Merge checkpoints (models, adapters or whole runs) into a new directory."""
+
+    checkpoints: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
+    """Model, adapter or run directories, oldest first; a run stands for all its checkpoints."""
+    out: Path = Path("merged")
+    """Directory to write; it must not exist."""
+    base: Path | None = None
+    """Model directory that changes are relative to."""
+    method: str = "ties"
+    """Merge rule: ties, linear and others; an unknown name is answered with the list."""
+    density: float = 0.8
+    """Share of each change that is kept, for methods that trim or drop."""
+    weights: tuple[float, ...] | None = None
+    """One per checkpoint; all equal by default."""
+    scale: float = 1.0
+    """Factor on the merged change."""
+    form: Literal["model", "adapter", "change"] | None = None
+    """What is written; by default a model where there is a base, else what the checkpoints are."""
+    rank: int | None = None
+    """Rank of a written adapter; that of the first adapter by default."""
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """Type of the written weights; the base's by default."""
+    config: Path | None = None
+    """A mergekit recipe (YAML) that says all of this but --out."""
