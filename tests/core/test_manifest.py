@@ -141,6 +141,7 @@ def test_removal_takes_the_manifest_first(directory: Path, monkeypatch: pytest.M
         gone.append(path.name)
         unlink(path, missing_ok=missing_ok)
 
+    (directory / "ADAPTER.json").write_text("{}")  # before MANIFEST.json in the alphabet
     monkeypatch.setattr(Path, "unlink", recording)
     remove_directory(directory)
     assert gone[0] == MANIFEST_FILE
