@@ -64,6 +64,7 @@ def tiny_config(model: Path | str, **fields: Any) -> Config:
         "rollout.num_environments": 4,
         "rollout.turns_per_update": 16,
         "rollout.max_new_tokens": 32,
+        "rollout.temperature": 0.5,
         "ppo.epochs": 1,
         "ppo.minibatch_size": 8,
         "ppo.micro_batch_size": 8,

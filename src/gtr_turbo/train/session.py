@@ -152,6 +152,7 @@ class Session:
                 found = evaluate(self.policy, self.config, tick=self.tick).to_json()
         else:
             found = evaluate(self.policy, self.config, tick=self.tick).to_json()
+        fault_point("evaluated")
         line = {"update": self.update, "who": who, **found}
         self.evaluations.append(line)
         lines = "".join(json.dumps(entry) + "\n" for entry in self.evaluations)
