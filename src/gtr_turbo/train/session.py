@@ -14,6 +14,7 @@ import torch
 from gtr_turbo.core.batch import Guidance, TurnBatch
 from gtr_turbo.core.config import Config
 from gtr_turbo.core.faultline import fault_point
+from gtr_turbo.core.files import dump_json
 from gtr_turbo.core.seeding import Seeds
 from gtr_turbo.core.turns import Episode
 from gtr_turbo.envs.registry import make_task
@@ -211,7 +212,11 @@ class Session:
             self._fill,
             extra={"update": self.update, "weights_sha256": self.policy.fingerprint()},
         )
-        self.run.set_latest(f"checkpoints/{name}")
+        self._settle(f"checkpoints/{name}")
+
+    def _settle(self, newest: str) -> None:
+        """Point `latest` at the newest checkpoint and delete what is no longer kept."""
+        self.run.set_latest(newest)
         keep = self.config.run.keep_checkpoints
         if keep is not None:
             self.run.prune("checkpoints", keep)
@@ -242,6 +247,7 @@ class Session:
         self.evaluations = state["evaluations"]
         self.phase_seconds |= state["phase_seconds"]
         self._first_guided = state["first_guided"]
+        self._settle(found)  # a kill right after the checkpoint's rename left this undone
         if self.update and self._has_static_teacher():
             self.teacher.become(zero_change(self.policy.change()), must_differ=False)
         return True
@@ -257,7 +263,7 @@ class Session:
             "phase_seconds": self.phase_seconds,
             "first_guided": self._first_guided,
         }
-        (directory / "state.json").write_text(json.dumps(state) + "\n")
+        (directory / "state.json").write_text(dump_json(state) + "\n")
 
 
 def _peak_memory_mb() -> float:
