@@ -83,11 +83,11 @@ def test_the_shares_are_the_closed_form_ones(start: str) -> None:
     accumulator = make_accumulator(
         "linear",
         ema_alpha=0.3,
-        options=TiesOptions(ema_init=start),  # pyright: ignore[reportArgumentType]
+        options=TiesOptions(ema_init=start),
     )
     for delta in walk(5):
         accumulator.add(delta)
-    expected = ema_weights(5, 0.3, start)  # pyright: ignore[reportArgumentType]
+    expected = ema_weights(5, 0.3, start)
     assert list(accumulator.weights().values()) == pytest.approx(expected)
 
 

@@ -11,6 +11,7 @@ from gtr_turbo.merging.accumulate import (
     restore_accumulator,
 )
 from gtr_turbo.merging.api import merge, merge_stream
+from gtr_turbo.merging.directories import run_merge
 from gtr_turbo.merging.io import fingerprint
 from gtr_turbo.merging.lora import (
     LoraFactors,
@@ -19,8 +20,10 @@ from gtr_turbo.merging.lora import (
     lora_scaling,
     merge_adapters,
 )
+from gtr_turbo.merging.mergekit_recipes import read_mergekit
 from gtr_turbo.merging.methods import METHODS
 from gtr_turbo.merging.problem import MergeProblem, make_problem
+from gtr_turbo.merging.requests import MergeReport, MergeRequest
 from gtr_turbo.merging.rounding import MergeWarning
 from gtr_turbo.merging.settings import TiesOptions
 from gtr_turbo.merging.weights import ema_weights, sma_weights
@@ -33,6 +36,8 @@ __all__ = [
     "LoraFactors",
     "MergeError",
     "MergeProblem",
+    "MergeReport",
+    "MergeRequest",
     "MergeWarning",
     "TiesAccumulator",
     "TiesOptions",
@@ -47,6 +52,8 @@ __all__ = [
     "merge",
     "merge_adapters",
     "merge_stream",
+    "read_mergekit",
     "restore_accumulator",
+    "run_merge",
     "sma_weights",
 ]

@@ -3,18 +3,17 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Float, Float32, Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.kernels import CHUNK, Scratch, count_zeros, spans
 from gtr_turbo.merging.ties import num_kept, select_threshold
 from gtr_turbo.merging.weights import Real
-
-CHUNK: Final = 32_768
-"""Entries handled at a time: fits the second-level cache, and torch stays on the calling thread."""
 
 
 @final
@@ -68,11 +67,8 @@ class Measure:
     """Magnitude from which entries are kept."""
     num_zero: int
     """Entries that did not change at all."""
-
-
-def spans(num_entries: int) -> list[tuple[int, int]]:
-    """Return the half-open pieces of at most CHUNK entries that cover `num_entries`."""
-    return [(at, min(at + CHUNK, num_entries)) for at in range(0, num_entries, CHUNK)]
+    largest: Real
+    """The largest magnitude."""
 
 
 def flat_cpu(tensor: Shaped[Tensor, "..."]) -> Shaped[Tensor, " entry"]:
@@ -80,41 +76,62 @@ def flat_cpu(tensor: Shaped[Tensor, "..."]) -> Shaped[Tensor, " entry"]:
     return tensor.detach().to("cpu").reshape(-1)
 
 
-def measure(change: Change, density: Real) -> Measure:
+def measure(change: Change, density: Real, scratch: Scratch | None = None) -> Measure:
     """Return the trim threshold of `change` and its number of zeros.
+
+    Nothing but one piece is held when `density` is 0 or 1; otherwise `scratch` lends the memory.
 
     Raises:
         MergeError: the checkpoint holds NaN or an infinite value; tensor, checkpoint and count are
             in the message.
     """
-    magnitude = torch.empty(change.num_entries, dtype=torch.float32)
-    num_zero = fill_magnitude(change, magnitude)
-    threshold = select_threshold(magnitude.numpy(), num_kept(change.num_entries, density))
-    return Measure(threshold=threshold, num_zero=num_zero)
+    kept = num_kept(change.num_entries, density)
+    if kept in (0, change.num_entries):
+        num_zero, largest = fill_magnitude(change, None)
+        threshold = select_threshold(np.empty(0, np.float32), kept)
+        return Measure(threshold=threshold, num_zero=num_zero, largest=largest)
+    magnitude = (scratch or Scratch()).floats(change.num_entries)
+    num_zero, largest = fill_magnitude(change, magnitude)
+    threshold = select_threshold(magnitude.numpy(), kept)
+    return Measure(threshold=threshold, num_zero=num_zero, largest=largest)
 
 
-def fill_magnitude(change: Change, magnitude: Float32[Tensor, " entry"]) -> int:
-    """Write |d| into `magnitude` and return how many entries are 0; MergeError on NaN or Inf."""
-    num_nonzero = 0
+def fill_magnitude(
+    change: Change, magnitude: Float32[Tensor, " entry"] | None
+) -> tuple[int, float]:
+    """Write |d| into `magnitude`, if given; return how many d are 0, and the largest |d|.
+
+    Raises:
+        MergeError: an entry of the checkpoint or the base is NaN or infinite.
+    """
+    room = min(CHUNK, change.num_entries)
+    buffer, flag = torch.empty(room), torch.empty(room, dtype=torch.bool)
+    num_zero, largest = 0, 0.0
     for start, stop in spans(change.num_entries):
-        piece = change.chunk(start, stop, magnitude[start:stop]).abs_()
-        if not math.isfinite(float(piece.max())):
+        own = buffer if magnitude is None else magnitude[start:stop]
+        piece = change.chunk(start, stop, own).abs_()
+        here = float(piece.amax())
+        if not math.isfinite(here):
             _refuse_non_finite(change)
-        num_nonzero += int(torch.count_nonzero(piece))
-    return change.num_entries - num_nonzero
+        largest = max(largest, here)
+        num_zero += count_zeros(piece, flag)
+    return num_zero, largest
 
 
 def measure_globally(changes: Mapping[str, Change], density: Real) -> dict[str, Measure]:
     """Return measures with one threshold: that of all tensors laid end to end."""
     num_entries = sum(change.num_entries for change in changes.values())
     magnitude = torch.empty(num_entries, dtype=torch.float32)
-    start, num_zero = 0, dict[str, int]()
+    start, found = 0, dict[str, tuple[int, float]]()
     for name, change in changes.items():
         stop = start + change.num_entries
-        num_zero[name] = fill_magnitude(change, magnitude[start:stop])
+        found[name] = fill_magnitude(change, magnitude[start:stop])
         start = stop
     threshold = select_threshold(magnitude.numpy(), num_kept(num_entries, density))
-    return {name: Measure(threshold=threshold, num_zero=zeros) for name, zeros in num_zero.items()}
+    return {
+        name: Measure(threshold=threshold, num_zero=num_zero, largest=largest)
+        for name, (num_zero, largest) in found.items()
+    }
 
 
 def apply_delta(
@@ -123,10 +140,17 @@ def apply_delta(
     """Return base + delta rounded once to `dtype`; where the delta is 0, the base bit for bit."""
     result = torch.empty(base.numel(), dtype=dtype)
     wide = torch.float64 if base.dtype == torch.float64 else torch.float32
+    room = min(CHUNK, base.numel())
+    summed, flag = torch.empty(room, dtype=wide), torch.empty(room, dtype=torch.bool)
     for start, stop in spans(base.numel()):
-        reference, change = base[start:stop].to(wide), delta[start:stop]
-        # -0.0 + 0.0 is 0.0, so an unchanged entry must not go through the sum.
-        result[start:stop] = torch.where(change == 0.0, reference, reference + change)
+        reference, change = base[start:stop], delta[start:stop]
+        piece = summed[: stop - start].copy_(reference)
+        has_zeros = wide == torch.float32 and count_zeros(piece, flag) > 0
+        piece.add_(change)
+        if has_zeros or wide == torch.float64:
+            # -0.0 + 0.0 is 0.0, so an unchanged zero must not go through the sum.
+            piece = torch.where(change == 0.0, reference.to(wide), piece)
+        result[start:stop] = piece
     return result
 
 

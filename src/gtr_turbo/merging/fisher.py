@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import CHUNK, Change, flat_cpu, measure, spans
+from gtr_turbo.merging.changes import Change, flat_cpu, measure
+from gtr_turbo.merging.kernels import CHUNK, spans
 from gtr_turbo.merging.problem import MergeProblem
 
 

@@ -1,8 +1,9 @@
 """How running sums are stored: float32, float64, scaled float16 or int32 fixed point."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Final, final
 
 import torch
 from jaxtyping import Float, Shaped
@@ -11,20 +12,17 @@ from torch import Tensor
 from gtr_turbo.errors import MergeError, nearest_hint
 from gtr_turbo.merging.weights import Real
 
-SumFormatName = Literal["fp32", "fp64", "fp16", "int32"]
-
-_INT32_LIMIT: Final = 2**31 - 1
-_FLOAT16_LIMIT: Final = 65504.0
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumFormat:
     """One way to store a sum; the stored number is the sum times `unit`."""
 
-    name: SumFormatName
+    name: str
     dtype: torch.dtype
     unit: Real
+    limit: Real
+    """The largest sum that can be stored."""
     weight_dtype: torch.dtype
     """What sums of weights that are not plain counts are stored in."""
     lowest_scale: Real
@@ -39,18 +37,25 @@ class SumFormat:
     def add(
         self, stored: Shaped[Tensor, " entry"], value: Float[Tensor, " entry"], weight: Real
     ) -> None:
-        """Add weight * value to `stored`, in place.
-
-        Raises:
-            MergeError: the sum leaves the range of a float16 or int32 storage.
-        """
+        """Add weight * value to `stored`, in place; see `check_room`."""
         if self.unit == 1.0:
             stored.add_(value.to(stored.dtype), alpha=weight)
         elif self.dtype == torch.int32:
-            step = torch.round(value.to(torch.float64) * (weight * self.unit))
-            _store_integer(stored, stored.to(torch.float64) + step)
+            stored.add_(torch.round(value.to(torch.float64) * (weight * self.unit)).to(torch.int32))
         else:
-            _store_half(stored, stored.to(torch.float32).add_(value, alpha=weight * self.unit))
+            stored.copy_(stored.to(torch.float32).add_(value, alpha=weight * self.unit))
+
+    def check_room(self, stored: Shaped[Tensor, " entry"], step: Real) -> None:
+        """Raise MergeError when adding up to `step` could leave the range of the storage."""
+        if math.isinf(self.limit) or stored.numel() == 0:
+            return
+        largest = float(stored.to(torch.float64).abs().max()) / self.unit
+        if largest + step > self.limit:
+            raise MergeError(
+                f"a sum of {largest:.3g} and a change of {step:.3g} do not fit the {self.name}"
+                f" format, which ends at {self.limit:.3g}.",
+                hint='use the "fp32" format for changes this large.',
+            )
 
     def multiply(self, stored: Shaped[Tensor, " entry"], factor: Real) -> None:
         """Multiply `stored` by `factor` at most 1, in place, rounding once."""
@@ -60,31 +65,12 @@ class SumFormat:
             stored.mul_(factor)
 
 
-def _store_integer(stored: Shaped[Tensor, " entry"], total: Float[Tensor, " entry"]) -> None:
-    if bool((total.abs() > _INT32_LIMIT).any()):
-        raise MergeError(
-            f"a sum of {float(total.abs().max()) / FORMATS['int32'].unit:.3g} does not fit the"
-            f" int32 format, which ends at {_INT32_LIMIT / FORMATS['int32'].unit:.3g}.",
-            hint='use the "fp32" format for changes this large.',
-        )
-    stored.copy_(total)
-
-
-def _store_half(stored: Shaped[Tensor, " entry"], total: Float[Tensor, " entry"]) -> None:
-    if bool((total.abs() > _FLOAT16_LIMIT).any()):
-        raise MergeError(
-            f"a sum of {float(total.abs().max()) / FORMATS['fp16'].unit:.3g} does not fit the"
-            f" fp16 format, which ends at {_FLOAT16_LIMIT / FORMATS['fp16'].unit:.3g}.",
-            hint='use the "fp32" format for changes this large.',
-        )
-    stored.copy_(total)
-
-
 FORMATS: Final[Mapping[str, SumFormat]] = {
     "fp32": SumFormat(
         name="fp32",
         dtype=torch.float32,
         unit=1.0,
+        limit=math.inf,
         weight_dtype=torch.float32,
         lowest_scale=2.0**-40,
     ),
@@ -92,6 +78,7 @@ FORMATS: Final[Mapping[str, SumFormat]] = {
         name="fp64",
         dtype=torch.float64,
         unit=1.0,
+        limit=math.inf,
         weight_dtype=torch.float64,
         lowest_scale=2.0**-40,
     ),
@@ -100,6 +87,7 @@ FORMATS: Final[Mapping[str, SumFormat]] = {
         name="fp16",
         dtype=torch.float16,
         unit=2.0**12,
+        limit=65504.0 / 2.0**12,
         weight_dtype=torch.float32,
         lowest_scale=1.0,
     ),
@@ -108,6 +96,7 @@ FORMATS: Final[Mapping[str, SumFormat]] = {
         name="int32",
         dtype=torch.int32,
         unit=2.0**27,
+        limit=(2.0**31 - 1.0) / 2.0**27,
         weight_dtype=torch.float32,
         lowest_scale=1.0,
     ),

@@ -9,7 +9,7 @@ from gtr_turbo.merging.changes import measure
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.problem import MergeProblem
 from gtr_turbo.merging.sums import PlainSums
-from gtr_turbo.merging.weights import EmaStart, Real, ema_weights
+from gtr_turbo.merging.weights import Real, ema_weights
 
 
 def linear(problem: MergeProblem) -> Iterator[tuple[str, Tensor]]:
@@ -33,7 +33,7 @@ def sma(problem: MergeProblem) -> Iterator[tuple[str, Tensor]]:
 
 
 def ema(
-    problem: MergeProblem, *, alpha: Real = 0.5, ema_init: EmaStart = "first"
+    problem: MergeProblem, *, alpha: Real = 0.5, ema_init: str = "first"
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield the exponential average in closed form; the newest checkpoint is last, weight alpha."""
     return linear(exponential(problem, "ema", alpha, ema_init))
@@ -66,7 +66,7 @@ def uniform_soup(problem: MergeProblem) -> Iterator[tuple[str, Tensor]]:
     return linear(problem)
 
 
-def exponential(problem: MergeProblem, method: str, alpha: Real, start: EmaStart) -> MergeProblem:
+def exponential(problem: MergeProblem, method: str, alpha: Real, start: str) -> MergeProblem:
     """Return the problem with the closed-form weights of the exponential average."""
     refuse_weights(problem, method)
     return problem.reweighted(ema_weights(len(problem.checkpoints), alpha, start))

@@ -9,7 +9,8 @@ from jaxtyping import Float32, Float64, Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import Change, apply_delta, flat_cpu, spans
+from gtr_turbo.merging.changes import Change, apply_delta, flat_cpu
+from gtr_turbo.merging.kernels import spans
 from gtr_turbo.merging.naming import Layout, check_fixed, check_names, layout_of
 from gtr_turbo.merging.settings import check_scale
 from gtr_turbo.merging.sources import AbstractTensorSource

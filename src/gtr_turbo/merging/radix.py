@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-from gtr_turbo.merging.changes import CHUNK, Change, spans
+from gtr_turbo.merging.changes import Change
+from gtr_turbo.merging.kernels import CHUNK, spans
 from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE, select_threshold
 
 _HALF_BITS: Final = 16

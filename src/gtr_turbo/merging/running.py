@@ -18,6 +18,7 @@ from gtr_turbo.merging.changes import (
 )
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.io import fingerprint
+from gtr_turbo.merging.kernels import Scratch
 from gtr_turbo.merging.ledger import Ledger
 from gtr_turbo.merging.naming import Layout, check_fixed, check_names, layout_of
 from gtr_turbo.merging.rounding import UnchangedShare
@@ -97,6 +98,8 @@ class RunningMerge:
         measures = self._measures(changes)
         if self.layout is None:
             self._open(layout, checkpoint)
+        for key, own in measures.items():
+            self._sums[key].check_room(own.largest * self.ledger.raw_weight_for(weight, label))
         if decay is not None:
             self.decay(1.0 - decay)
         entering = weight * (decay or decay_of_first or 1.0)
@@ -191,7 +194,8 @@ class RunningMerge:
         if self.settings.options.scope == "global" and density < 1.0:
             measures = measure_globally(changes, density)
         else:
-            measures = {name: measure(change, density) for name, change in changes.items()}
+            scratch = Scratch()
+            measures = {name: measure(own, density, scratch) for name, own in changes.items()}
         if self.settings.method == "ties":
             unchanged = UnchangedShare()
             for name, change in changes.items():

@@ -4,11 +4,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, final
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.formats import SumFormatName, find_format
+from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.ties import check_density
-from gtr_turbo.merging.weights import EmaStart, Real, check_alpha, ema_weights
-
-Scope = Literal["tensor", "global"]
+from gtr_turbo.merging.weights import Real, check_alpha, ema_weights
 
 RULE_VERSION = 1
 """Grows when the same settings and checkpoints would give another result."""
@@ -19,13 +17,13 @@ RULE_VERSION = 1
 class TiesOptions:
     """What the paper leaves open. The defaults are the canonical rule."""
 
-    scope: Scope = "tensor"
+    scope: str = "tensor"
     """`tensor`: every tensor has its own threshold; `global`: one over all tensors."""
-    denominator: Literal["matched", "total"] = "matched"
+    denominator: str = "matched"
     """Divide by the weight of the checkpoints that agree, or by that of all."""
-    ema_init: EmaStart = "first"
+    ema_init: str = "first"
     """What the first checkpoint weighs under `decay`."""
-    sum_format: SumFormatName | None = None
+    sum_format: str | None = None
     """Storage of the sums: None = float32, or float64 with a window so that leaving is exact."""
 
 

@@ -9,19 +9,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Final, final
 
 import torch
-from jaxtyping import Bool, Float32, Shaped
+from jaxtyping import Float, Float32, Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import CHUNK, Change, spans
+from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.formats import SumFormat
+from gtr_turbo.merging.kernels import CHUNK, SignKernel, count_zeros, spans
 from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE, Real
-
-Denominator = Literal["matched", "total", "none"]
-"""What a sum over agreeing checkpoints is divided by: their weight, that of all, or nothing."""
 
 _COUNT_DTYPES: Final = (torch.uint8, torch.int16, torch.int32)
 _FORGOTTEN_SHARE: Final = 2.0**-40
@@ -42,7 +40,8 @@ class MergeStatistics:
     def include(self, merged: Float32[Tensor, " entry"], mean: Float32[Tensor, " entry"]) -> None:
         """Add a piece of the merged change and of the plain mean of the kept changes."""
         self.num_entries += merged.numel()
-        self.num_zero += merged.numel() - int(torch.count_nonzero(merged))
+        flag = torch.empty(merged.numel(), dtype=torch.bool)
+        self.num_zero += count_zeros(merged, flag)
         self.merged_square += float(torch.dot(merged, merged))
         self.mean_square += float(torch.dot(mean, mean))
         self.product += float(torch.dot(merged, mean))
@@ -79,6 +78,10 @@ class AbstractSums(ABC):
         """Raise MergeError when `change` cannot be part of these sums."""
 
     @abstractmethod
+    def check_room(self, step: Real) -> None:
+        """Raise MergeError when a sum could leave its range by adding up to `step`."""
+
+    @abstractmethod
     def multiply(self, factor: Real, raw_total: Real) -> None:
         """Multiply all sums by `factor`; `raw_total` is the total weight after that."""
 
@@ -105,21 +108,26 @@ class SignSums(AbstractSums):
     are widened before they could wrap.
     """
 
-    def __init__(self, num_entries: int, sum_format: SumFormat, denominator: Denominator) -> None:
-        """Start with empty sums for a tensor of `num_entries` entries."""
+    def __init__(self, num_entries: int, sum_format: SumFormat, denominator: str) -> None:
+        """Start with empty sums for a tensor of `num_entries` entries.
+
+        `denominator` says what the mass of the elected sign is divided by: its weight ("matched"),
+        that of all checkpoints ("total"), or nothing ("none").
+        """
         self._format = sum_format
-        self._denominator: Denominator = denominator
+        self._denominator: str = denominator
         self._positive_mass = torch.zeros(num_entries, dtype=sum_format.dtype)
         self._negative_mass = torch.zeros(num_entries, dtype=sum_format.dtype)
         self._positive_weight = torch.zeros(num_entries, dtype=torch.uint8)
         self._negative_weight = torch.zeros(num_entries, dtype=torch.uint8)
         self._largest_count = 0
+        self._has_residue = False
 
     @staticmethod
     def from_tensors(
         stored: Mapping[str, Shaped[Tensor, " entry"]],
         sum_format: SumFormat,
-        denominator: Denominator,
+        denominator: str,
         num_seen: int,
     ) -> "SignSums":
         """Return the sums that `tensors` gave, without copying them."""
@@ -129,6 +137,7 @@ class SignSums(AbstractSums):
         sums._positive_weight = stored["positive_weight"]
         sums._negative_weight = stored["negative_weight"]
         sums._largest_count = num_seen
+        sums._has_residue = True
         return sums
 
     def add(self, change: Change, raw_weight: Real, threshold: Real) -> None:
@@ -139,6 +148,7 @@ class SignSums(AbstractSums):
 
     def subtract(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Take `change` out again; entries that nothing is left in read as 0 from then on."""
+        self._has_residue = True
         self._accumulate(change, raw_weight, threshold, -1)
 
     def check_contains(self, change: Change, raw_weight: Real, threshold: Real) -> None:
@@ -155,6 +165,11 @@ class SignSums(AbstractSums):
                     f" {int(short.sum())} entries with less inside than it would take out.",
                     hint="remove a checkpoint with the values and the weight it was added with.",
                 )
+
+    def check_room(self, step: Real) -> None:
+        """Raise MergeError when a mass could leave its range by adding up to `step`."""
+        self._format.check_room(self._positive_mass, step)
+        self._format.check_room(self._negative_mass, step)
 
     def multiply(self, factor: Real, raw_total: Real) -> None:
         """Multiply all sums; entries whose weight has faded to nothing are emptied."""
@@ -185,28 +200,19 @@ class SignSums(AbstractSums):
     ) -> Float32[Tensor, " entry"]:
         """Return the disjoint mean of the elected sign per entry, 0 where nothing was kept."""
         result = torch.empty(self._positive_mass.numel(), dtype=torch.float32)
+        kernel = SignKernel(self._format.read(self._positive_mass[:0]).dtype)
         for start, stop in spans(result.numel()):
-            positive_mass, positive_weight = self._side(
-                self._positive_mass, self._positive_weight, start, stop, raw_total
-            )
-            negative_mass, negative_weight = self._side(
-                self._negative_mass, self._negative_weight, start, stop, raw_total
-            )
-            total_mass = positive_mass + negative_mass
-            is_positive: Bool[Tensor, " entry"] = total_mass >= 0.0
-            mass = torch.where(is_positive, positive_mass, negative_mass)
-            if self._denominator == "none":
-                merged = mass
+            positive, positive_weight = self._side(kernel, 1, start, stop, raw_total)
+            negative, negative_weight = self._side(kernel, -1, start, stop, raw_total)
+            total, is_positive = kernel.total(positive, negative)
+            merged = kernel.elected_mass(positive, negative, is_positive)
+            if self._denominator == "matched":
+                merged.div_(kernel.elected_weight(positive_weight, negative_weight, is_positive))
             elif self._denominator == "total":
-                merged = mass.div_(raw_total)
-            else:
-                matched = torch.where(is_positive, positive_weight, negative_weight)
-                # An absent side has mass 0 and weight 0; any positive divisor keeps it 0.
-                merged = mass.div_(matched.masked_fill_(matched == 0, 1))
+                merged.div_(raw_total)
             result[start:stop] = merged
             if statistics is not None:
-                mean = total_mass.div_(raw_total).to(torch.float32)
-                statistics.include(result[start:stop], mean)
+                statistics.include(result[start:stop], total.div_(raw_total).to(torch.float32))
         return result
 
     def tensors(self) -> dict[str, Shaped[Tensor, " entry"]]:
@@ -219,41 +225,37 @@ class SignSums(AbstractSums):
         }
 
     def _side(
-        self,
-        mass: Shaped[Tensor, " _"],
-        weight: Shaped[Tensor, " _"],
-        start: int,
-        stop: int,
-        raw_total: Real,
-    ) -> tuple[Shaped[Tensor, " entry"], Shaped[Tensor, " entry"]]:
+        self, kernel: SignKernel, sign: int, start: int, stop: int, raw_total: Real
+    ) -> tuple[Float[Tensor, " entry"], Shaped[Tensor, " entry"]]:
         """Return mass and weight of one sign, both 0 where its weight is negligible."""
-        weight_piece = weight[start:stop]
+        mass = self._positive_mass if sign > 0 else self._negative_mass
+        weight = self._positive_weight if sign > 0 else self._negative_weight
+        mass_piece, weight_piece = self._format.read(mass[start:stop]), weight[start:stop]
         if weight_piece.is_floating_point():
-            absent = weight_piece < NEGLIGIBLE_SHARE * raw_total
-            weight_piece = weight_piece.masked_fill(absent, 0.0)
-        else:
-            absent = weight_piece == 0
-        return self._format.read(mass[start:stop]).masked_fill(absent, 0.0), weight_piece
+            return kernel.drop_light(mass_piece, weight_piece, NEGLIGIBLE_SHARE * raw_total)
+        if self._has_residue:
+            return kernel.drop_light(mass_piece, weight_piece, 1)
+        return mass_piece, weight_piece
 
     def _accumulate(
         self, change: Change, raw_weight: Real, threshold: Real, direction: int
     ) -> None:
         if raw_weight == 0.0 or math.isinf(threshold):
             return
-        buffer = torch.empty(min(CHUNK, change.num_entries), dtype=torch.float32)
-        side = torch.empty_like(buffer)
-        sign_weight = direction * raw_weight
+        kernel = SignKernel()
+        signed = direction * raw_weight
         # hardshrink keeps what is strictly above its bound, so the bound is the float before.
         bound = float(torch.nextafter(torch.tensor(threshold), torch.tensor(0.0)))
         for start, stop in spans(change.num_entries):
-            kept = torch.nn.functional.hardshrink(change.chunk(start, stop, buffer), bound)
-            part = side[: stop - start]
-            torch.clamp_min(kept, 0.0, out=part)
-            self._format.add(self._positive_mass[start:stop], part, sign_weight)
-            _add_weight(self._positive_weight[start:stop], part, sign_weight)
-            torch.clamp_max(kept, 0.0, out=part)
-            self._format.add(self._negative_mass[start:stop], part, sign_weight)
-            _add_weight(self._negative_weight[start:stop], part, sign_weight)
+            kept = change.chunk(start, stop, kernel.piece_buffer())
+            if bound > 0.0:
+                kept = torch.nn.functional.hardshrink(kept, bound)
+            part = kernel.positive_part(kept)
+            self._format.add(self._positive_mass[start:stop], part, signed)
+            kernel.add_weight(self._positive_weight[start:stop], part, signed)
+            part = kernel.negative_part(kept)
+            self._format.add(self._negative_mass[start:stop], part, signed)
+            kernel.add_weight(self._negative_weight[start:stop], part, signed)
 
     def _make_room(self, raw_weight: Real) -> None:
         dtype = self._positive_weight.dtype
@@ -267,18 +269,6 @@ class SignSums(AbstractSums):
     def _widen(self, dtype: torch.dtype) -> None:
         self._positive_weight = self._positive_weight.to(dtype)
         self._negative_weight = self._negative_weight.to(dtype)
-
-
-def _add_weight(
-    weight: Shaped[Tensor, " entry"], kept: Float32[Tensor, " entry"], signed_weight: Real
-) -> None:
-    is_kept: Bool[Tensor, " entry"] = kept != 0.0
-    if weight.is_floating_point():
-        weight.add_(is_kept.to(weight.dtype), alpha=signed_weight)
-    elif signed_weight > 0:
-        weight.add_(is_kept.view(torch.uint8))
-    else:
-        weight.sub_(is_kept.view(torch.uint8))
 
 
 @final
@@ -309,6 +299,10 @@ class PlainSums(AbstractSums):
 
     def check_contains(self, change: Change, raw_weight: Real, threshold: Real) -> None:
         """Do nothing: any change may be part of a plain sum."""
+
+    def check_room(self, step: Real) -> None:
+        """Raise MergeError when the sum could leave its range by adding up to `step`."""
+        self._format.check_room(self._mass, step)
 
     def multiply(self, factor: Real, raw_total: Real) -> None:
         """Multiply the sum."""

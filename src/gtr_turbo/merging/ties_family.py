@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import measure, spans
-from gtr_turbo.merging.formats import SumFormatName, find_format
+from gtr_turbo.merging.changes import measure
+from gtr_turbo.merging.formats import find_format
+from gtr_turbo.merging.kernels import Scratch, spans
 from gtr_turbo.merging.mean_family import exponential, last_of, refuse_weights
 from gtr_turbo.merging.problem import MergeProblem, Part
 from gtr_turbo.merging.radix import RadixSelector
 from gtr_turbo.merging.rounding import UnchangedShare
-from gtr_turbo.merging.settings import Scope, check_choice
-from gtr_turbo.merging.sums import Denominator, SignSums
+from gtr_turbo.merging.settings import check_choice
+from gtr_turbo.merging.sums import SignSums
 from gtr_turbo.merging.ties import check_density, num_kept
-from gtr_turbo.merging.weights import EmaStart, Real, ema_weights
+from gtr_turbo.merging.weights import Real, ema_weights
 
 Density = Real | Sequence[Real]
 """One share for all checkpoints, or one each."""
@@ -24,9 +25,9 @@ def ties(
     problem: MergeProblem,
     *,
     density: Density = 0.8,
-    scope: Scope = "tensor",
-    denominator: Denominator = "matched",
-    sum_format: SumFormatName = "fp32",
+    scope: str = "tensor",
+    denominator: str = "matched",
+    sum_format: str = "fp32",
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield base + scale * TIES of the changes (arXiv 2306.01708, section 3).
 
@@ -41,11 +42,12 @@ def ties(
     shared = _global_thresholds(problem, densities) if scope == "global" else None
     unchanged = UnchangedShare()
     relative = _relative(problem.weights, denominator)
+    scratch = Scratch()
     for part in problem.parts():
         sole = part.sole()
         sums = SignSums(part.num_entries, find_format(sum_format), denominator)
         for position, change in enumerate(part.change(at) for at in range(len(relative))):
-            found = measure(change, densities[position] if shared is None else 1.0)
+            found = measure(change, densities[position] if shared is None else 1.0, scratch)
             threshold = found.threshold if shared is None else shared[position]
             unchanged.include(change, found.num_zero)
             sums.add(change, relative[position], threshold)
@@ -60,10 +62,10 @@ def ema_ties(
     problem: MergeProblem,
     *,
     alpha: Real = 0.5,
-    ema_init: EmaStart = "first",
+    ema_init: str = "first",
     density: Density = 0.8,
-    scope: Scope = "tensor",
-    denominator: Denominator = "matched",
+    scope: str = "tensor",
+    denominator: str = "matched",
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield one TIES merge with the closed-form weights of the exponential average.
 
@@ -101,7 +103,7 @@ def ema_ties_recursive(
 
 
 def window_ties(
-    problem: MergeProblem, *, window: int, density: Density = 0.8, scope: Scope = "tensor"
+    problem: MergeProblem, *, window: int, density: Density = 0.8, scope: str = "tensor"
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield TIES over the last `window` checkpoints."""
     last = last_of(problem, window)
@@ -121,7 +123,7 @@ def _densities(problem: MergeProblem, density: Density) -> tuple[float, ...]:
     return tuple(check_density(own) for own in density)
 
 
-def _relative(weights: tuple[float, ...], denominator: Denominator) -> tuple[float, ...]:
+def _relative(weights: tuple[float, ...], denominator: str) -> tuple[float, ...]:
     """Return the weights divided by the first positive one: equal weights become plain counts."""
     if denominator == "none":
         return weights

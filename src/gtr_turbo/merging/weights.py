@@ -2,16 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 from gtr_turbo.errors import MergeError
 
 Real = float | int
 """A number where whole ones are as good: weights, shares, factors."""
-
-EmaStart = Literal["first", "corrected"]
-"""What the oldest checkpoint of an exponential average weighs: `first` = (1-alpha)^(K-1), as when
-the recursion starts at that checkpoint; `corrected` = alpha (1-alpha)^(K-1), like every other."""
 
 NEGLIGIBLE_SHARE = 1e-6
 """A sign whose matched weight is below this share of the total weight counts as absent.
@@ -38,12 +33,13 @@ def sma_weights(num_checkpoints: int) -> tuple[float, ...]:
     return (1.0,) * num_checkpoints
 
 
-def ema_weights(num_checkpoints: int, alpha: Real, start: EmaStart = "first") -> tuple[float, ...]:
+def ema_weights(num_checkpoints: int, alpha: Real, start: str = "first") -> tuple[float, ...]:
     """Return the closed-form weights of the exponential average, oldest first; they sum to 1.
 
     m_k = alpha theta_k + (1 - alpha) m_{k-1} (arXiv 2512.13043, equation 4) unrolls to
-    alpha (1 - alpha)^age. `start` says what the oldest checkpoint weighs; `corrected` weights are
-    divided by their sum.
+    alpha (1 - alpha)^age. `start` says what the oldest checkpoint weighs: `first` =
+    (1 - alpha)^(K-1), as when the recursion starts there; `corrected` = alpha (1 - alpha)^(K-1)
+    like every other, all divided by their sum.
 
     >>> ema_weights(3, 0.5)
     (0.25, 0.25, 0.5)
