@@ -110,6 +110,20 @@ def test_a_small_run_from_start_to_report(console: Console, tmp_path: Path) -> N
     assert (path / "report.html").is_file()
 
 
+def test_the_supervised_start_can_be_made_alone(console: Console, tmp_path: Path) -> None:
+    out = tmp_path / "start"
+    options = ["--sft.num_steps=1", "--sft.num_episodes=20", "--sft.batch_size=4"]
+    code, printed, _ = console.run("sft", *TINY, "--out", out, *options)
+    assert code == 0
+    assert printed.endswith(f"the model that RL can start from is in {out / 'sft'}\n")
+    before = contents(out)
+    assert {"sft/model.safetensors", "sft/config.json"} <= before.keys()
+    assert console.run("sft", *TINY, "--out", out, *options)[0] == 0
+    assert contents(out) == before  # what is there is kept
+    model = ["--model.path", out / "sft", "--sft.num_steps", "0"]
+    assert console.config(*TINY, *model).model.path == str(out / "sft")
+
+
 # ----------------------------------------------------------------------------------- other commands
 
 

@@ -176,7 +176,11 @@ def _sft(arguments: Sequence[str]) -> None:
     from gtr_turbo.train.pipeline import start_config
 
     resolve_device(config.model.device)
-    with RunProgress(args.out) as progress, RunDirectory.open(args.out, config, resume=True) as run:
+    again = (args.out / "config.yaml").is_file()
+    with (
+        RunProgress(args.out) as progress,
+        RunDirectory.open(args.out, config, resume=again) as run,
+    ):
         start = start_config(config, run, progress)
     print(f"the model that RL can start from is in {start.model.path}")
 

@@ -34,7 +34,7 @@ class SftArguments:
     """Make the supervised start of a run alone, and write it as a model directory."""
 
     out: Path
-    """Where the model directory goes."""
+    """Directory to write; the model goes into its folder sft."""
     preset: str | None = None
     """Complete configuration by name."""
     config: Path | None = None
