@@ -15,6 +15,9 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# glibc gives freed activations back to the kernel and faults them in again: a tenth of a CPU run.
+export MALLOC_MMAP_THRESHOLD_ ?= 4000000000
+export MALLOC_TRIM_THRESHOLD_ ?= 8000000000
 # Nothing here may depend on a download of models or data.
 export HF_HUB_OFFLINE ?= 1
 

@@ -58,10 +58,15 @@ def ezpoints_tiny() -> Config:
         ),
         guidance=GuidanceConfig(into="reward"),
         ppo=PpoConfig(
-            epochs=3, minibatch_size=128, micro_batch_size=128, learning_rate=1e-4, value_clip=None
+            epochs=2,
+            minibatch_size=128,
+            micro_batch_size=128,
+            learning_rate=1e-4,
+            decay_updates=40,
+            value_clip=None,
         ),
         evaluation=EvaluationConfig(temperature=1.0),
-        run=RunConfig(num_updates=30, num_threads=1),
+        run=RunConfig(num_updates=20, num_threads=1),
     )
 
 

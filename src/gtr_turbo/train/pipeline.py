@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gtr_turbo.core.config import Config, parse_config, read_yaml
+from gtr_turbo.core.config import TINY_PREFIX, Config, parse_config, read_yaml
 from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.errors import ConfigError
@@ -25,7 +25,6 @@ from gtr_turbo.train.sft import demonstrations, sft
 
 logger = logging.getLogger(__name__)
 
-TINY_PREFIX = "tiny:"
 MODEL, START = "model", "sft"
 NUM_VOCABULARY_TURNS = 2000
 """Turns whose texts the tiny tokenizer is trained on."""
@@ -101,10 +100,6 @@ def _run_sft(config: Config, run: RunDirectory, progress: AbstractProgress) -> N
 def _make_tiny(config: Config, directory: Path) -> None:
     """Write a tiny model whose tokenizer knows the task's own texts."""
     family = config.model.path.removeprefix(TINY_PREFIX)
-    if config.model.dtype != "float32":
-        raise ConfigError(
-            f'a tiny model needs `model.dtype` "float32", got "{config.model.dtype}".'
-        )
     turns = demonstrations(config)[:NUM_VOCABULARY_TURNS]
     texts = ["<|im_start|>user\nassistant\n"] + [
         t for d in turns for t in (d.observation.prompt, d.reply)
