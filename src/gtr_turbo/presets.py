@@ -61,7 +61,7 @@ def ezpoints_tiny() -> Config:
             epochs=2,
             minibatch_size=128,
             micro_batch_size=128,
-            learning_rate=1e-4,
+            learning_rate=2e-4,
             decay_updates=40,
             value_clip=None,
         ),
