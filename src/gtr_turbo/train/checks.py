@@ -7,7 +7,12 @@ import torch
 
 from gtr_turbo.core.batch import Scores, TokenRows
 from gtr_turbo.core.turns import Turn, picture_hash
-from gtr_turbo.errors import LogprobMismatchError, StaleAdapterError, VisionMismatchError
+from gtr_turbo.errors import (
+    LogprobMismatchError,
+    SpanError,
+    StaleAdapterError,
+    VisionMismatchError,
+)
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.teachers.merged import WeightTeacher
 from gtr_turbo.train.session import Session
@@ -26,9 +31,10 @@ def check(
 ) -> dict[str, float | None]:
     """Return what was measured, None where it was not; raises a named error for a broken truth.
 
-    The log-probability check runs at every update; the blank-picture probe in the first update, in
-    the first one with a teacher and then every `run.check_interval` updates.
+    Spans, pictures and log-probabilities are checked at every update; the blank-picture probe runs
+    in the first update, in the first one with a teacher and then every `run.check_interval`.
     """
+    check_spans(turns, rows)
     found: dict[str, float | None] = {
         "logprob_gap": logprob_gap(turns, rows, scores, session.config.model.dtype),
         "picture_effect_agent": None,
@@ -44,6 +50,20 @@ def check(
                 session.policy, session.teacher, probe
             )
     return found
+
+
+def check_spans(turns: Sequence[Turn], rows: TokenRows) -> None:
+    """Raise SpanError unless each row's thought and action are the sampled ids of its reply."""
+    for index, turn in enumerate(turns):
+        ids, count = turn.reply.token_ids, turn.reply.num_thought_tokens
+        thought = tuple(rows.token_ids[index][rows.is_thought[index]].tolist())
+        action = tuple(rows.token_ids[index][rows.is_action[index]].tolist())
+        if (thought, action) != (ids[:count], ids[count:]):
+            raise SpanError(
+                f"turn {index} has {count} tokens of thought and {len(ids) - count} of action; its"
+                f" row marks {len(thought)} and {len(action)}, or others than these.",
+                hint="were the masks shifted against the tokens, or the border moved?",
+            )
 
 
 def logprob_gap(turns: Sequence[Turn], rows: TokenRows, scores: Scores, dtype: str) -> float:
@@ -65,9 +85,13 @@ def logprob_gap(turns: Sequence[Turn], rows: TokenRows, scores: Scores, dtype: s
 
 
 def check_pictures(turns: Sequence[Turn], rows: TokenRows) -> None:
-    """Raise VisionMismatchError unless each row carries the picture that its environment showed."""
-    for index, turn in enumerate(turns[:NUM_PROBED]):
-        shown = picture_hash(turn.observation.picture)
+    """Raise VisionMismatchError unless each row carries the picture that its environment showed.
+
+    The pictures of the first turns are hashed anew; further on, the recorded hashes are compared.
+    """
+    for index, turn in enumerate(turns):
+        recorded = turn.prompt.picture.sha256
+        shown = picture_hash(turn.observation.picture) if index < NUM_PROBED else recorded
         if not shown == turn.prompt.picture.sha256 == rows.vision.hashes[index]:
             raise VisionMismatchError(
                 f"turn {index} was shown picture {shown[:12]}, its prompt holds"

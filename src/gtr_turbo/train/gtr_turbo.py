@@ -228,7 +228,7 @@ def improve(
                     if not torch.isfinite(loss):
                         raise NonFiniteError(
                             f"the loss of update {update}, optimiser step {num_steps} is"
-                            f" {float(loss)}.",
+                            f" {loss.item()}.",
                             hint="lower `ppo.learning_rate`; the last checkpoint is intact.",
                         )
                     (loss * chunk.rows.num_turns / num_turns).backward()

@@ -50,7 +50,7 @@ def _thought(turn: Turn) -> tuple[int, ...]:
     return turn.reply.token_ids[: turn.reply.num_thought_tokens]
 
 
-def _mean(values: Sequence[float | bool]) -> float | None:
+def _mean(values: Sequence[float | int]) -> float | None:
     return sum(values) / len(values) if values else None
 
 

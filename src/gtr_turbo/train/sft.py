@@ -90,6 +90,6 @@ def _step(policy: VlmPolicy, turns: Sequence[Demonstration], config: Config, ste
 def _check_finite(value: Float32[Tensor, ""], step: int) -> None:
     if not torch.isfinite(value):
         raise NonFiniteError(
-            f"the loss or the gradient norm of supervised step {step} is {float(value)}.",
+            f"the loss or the gradient norm of supervised step {step} is {value.item()}.",
             hint="lower `sft.learning_rate`.",
         )

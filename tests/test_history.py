@@ -1,0 +1,120 @@
+"""The history of checkpoints: when it merges, what is in the teacher, and what a resume finds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from gtr_turbo.core.config import MergeConfig
+from gtr_turbo.errors import CheckpointError
+from gtr_turbo.history import CheckpointHistory
+from gtr_turbo.merging import fingerprint
+from gtr_turbo.merging.io import write_tensors
+
+
+def change(update: int) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(update)
+    return {
+        "a.weight": torch.randn(4, 3, generator=generator),
+        "b.bias": torch.randn(5, generator=generator),
+    }
+
+
+def merges(num_updates: int, **fields: Any) -> list[int]:
+    """Return the updates at whose start a merge is due, as the loop asks for it."""
+    history = CheckpointHistory(MergeConfig(**fields))
+    found: list[int] = []
+    for update in range(1, num_updates + 1):
+        if history.is_due():
+            history.merge()
+            found.append(update)
+        history.add(update, change(update))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, [2, 3, 4, 5, 6, 7]),
+        ({"interval": 2}, [2, 4, 6]),
+        ({"interval": 5}, [2, 7]),
+        ({"freeze_after": 1}, [2]),
+        ({"freeze_after": 3}, [2, 3, 4]),
+        ({"interval": 2, "freeze_after": 2}, [2, 4]),
+    ],
+)
+def test_when_a_merge_is_due(fields: dict[str, Any], expected: list[int]) -> None:
+    assert merges(7, **fields) == expected
+
+
+def test_an_empty_history_has_no_teacher() -> None:
+    history = CheckpointHistory(MergeConfig())
+    assert history.teacher is None
+    assert not history.is_due()
+    assert history.updates == history.merged_updates == ()
+    assert history.diagnostics() == {}
+
+
+def test_the_mean_of_two_checkpoints() -> None:
+    history = CheckpointHistory(MergeConfig(method="linear"))
+    history.add(1, {"w": torch.tensor([1.0, 2.0])})
+    history.add(2, {"w": torch.tensor([3.0, -4.0])})
+    assert history.merge()["w"].tolist() == [2.0, -1.0]
+
+
+def test_signs_are_elected_and_only_agreeing_changes_are_averaged() -> None:
+    """Column by column, untrimmed: (1, 2 → 1.5), (3, −1 → +: 3), (−2, 1 → −: −2)."""
+    history = CheckpointHistory(MergeConfig(density=1.0))
+    history.add(1, {"w": torch.tensor([1.0, 3.0, -2.0])})
+    history.add(2, {"w": torch.tensor([2.0, -1.0, 1.0])})
+    assert history.merge()["w"].tolist() == [1.5, 3.0, -2.0]
+
+
+def test_a_preview_changes_nothing_of_the_teacher() -> None:
+    history = CheckpointHistory(MergeConfig(interval=3))
+    history.add(1, change(1))
+    first = history.merge()
+    seen = history.diagnostics()
+    history.add(2, change(2))
+    history.add(3, change(3))
+    assert fingerprint(history.preview()) != fingerprint(first)
+    assert history.teacher is not None
+    assert fingerprint(history.teacher) == fingerprint(first)
+    assert history.merged_updates == (1,)
+    assert history.diagnostics() == seen
+    assert seen["norm_ratio"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"interval": 2}, {"weights": "ema"}, {"method": "linear", "scale": 0.5}]
+)
+def test_a_loaded_history_goes_on_bit_equally(tmp_path: Path, fields: dict[str, Any]) -> None:
+    history = CheckpointHistory(MergeConfig(**fields))
+    history.add(1, change(1))
+    history.merge()
+    history.add(2, change(2))
+    history.save(tmp_path)
+    other = CheckpointHistory(MergeConfig(**fields))
+    other.load(tmp_path)
+    assert other.diagnostics() == history.diagnostics()
+    assert (other.updates, other.merged_updates) == ((1, 2), (1,))
+    for update in (3, 4):
+        assert history.is_due() == other.is_due()
+        assert fingerprint(history.preview()) == fingerprint(other.preview())
+        history.add(update, change(update))
+        other.add(update, change(update))
+    assert fingerprint(history.merge()) == fingerprint(other.merge())
+
+
+def test_another_teacher_than_the_recorded_one_is_refused(tmp_path: Path) -> None:
+    history = CheckpointHistory(MergeConfig())
+    history.add(1, change(1))
+    history.merge()
+    history.save(tmp_path)
+    write_tensors(tmp_path / "teacher.safetensors", change(9))
+    with pytest.raises(CheckpointError, match=r"teacher\.safetensors has fingerprint") as refusal:
+        CheckpointHistory(MergeConfig()).load(tmp_path)
+    assert json.loads((tmp_path / "history.json").read_text())["teacher"][:12] in str(refusal.value)
