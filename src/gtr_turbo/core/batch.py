@@ -196,6 +196,6 @@ def turn_logprob(
 ) -> Float32[Tensor, " turn"]:
     """Return λ · Σ thought + Σ action per turn, summed in float32 (RL4VLM; paper, Table 7)."""
     values = token_logprob.float()
-    thought = (values * rows.is_thought).sum(dim=1)
-    action = (values * rows.is_action).sum(dim=1)
+    thought = (values * rows.is_thought.to(values.device)).sum(dim=1)
+    action = (values * rows.is_action.to(values.device)).sum(dim=1)
     return thought_weight * thought + action

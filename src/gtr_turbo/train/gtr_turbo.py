@@ -176,7 +176,9 @@ def _gae_of_episodes(
 ) -> Turns:
     """Return the advantages of all turns; an unfinished future counts with its critic's value."""
     following = [e.next_prompt for e in episodes if e.next_prompt is not None]
-    next_values = iter(policy.value(following).tolist())
+    parts = [following[i : i + config.micro_batch_size]
+             for i in range(0, len(following), config.micro_batch_size)]  # fmt: skip
+    next_values = (value for part in parts for value in policy.value(part).tolist())
     pieces: list[Tensor] = []
     start = 0
     for episode in episodes:
