@@ -123,6 +123,22 @@ class TokenRows:
             vision=self.vision.select(rows),
         )
 
+    def up_to_action(self) -> "TokenRows":
+        """Return the rows with each action cut to its first token: all that a thought needs.
+
+        A causal model gives the tokens that are left the same log-probabilities.
+        """
+        is_first = self.is_action & (self.is_action.cumsum(dim=1) == 1)
+        width = int((self.is_prompt | self.is_thought | is_first).sum(dim=1).max())
+        return TokenRows(
+            token_ids=self.token_ids[:, :width],
+            position_ids=self.position_ids[:, :, :width],
+            is_prompt=self.is_prompt[:, :width],
+            is_thought=self.is_thought[:, :width],
+            is_action=is_first[:, :width],
+            vision=self.vision,
+        )
+
     def chunks(self, size: int) -> Iterator["TokenRows"]:
         """Yield the rows in order, `size` at a time."""
         for rows in torch.arange(self.num_turns).split(size):

@@ -63,20 +63,26 @@ class WeightTeacher(AbstractTeacher):
     ) -> Guidance:
         """Return the estimated reverse KL of each turn: one forward pass, pictures included.
 
+        Only what can count is scored: well-formed replies, and of these only the compared tokens.
+
         Agent and teacher are compared on the tokens that were sampled, at `guidance.temperature`
         (paper, Eq. 6 and 7). Malformed replies are not guided, or charged `invalid_format_kl`.
         """
         config = self._config
-        logprobs = self.score(policy, rows)
-        width = logprobs.shape[1]
-        token_kl = ESTIMATORS[config.estimator](scores.reference_token_logprob[:, :width], logprobs)
-        is_compared = rows.is_thought if config.tokens == "thought" else rows.is_response
-        kl = mean_over_tokens(token_kl, is_compared, config.token_cap)
         is_valid = torch.tensor([turn.parsed.valid_format for turn in turns])
+        is_compared = rows.is_thought if config.tokens == "thought" else rows.is_response
         is_guided = is_valid & is_compared.any(dim=1)
-        penalty = 0.0 if config.invalid_format_kl is None else config.invalid_format_kl
-        kl = torch.where(is_valid, kl, torch.full_like(kl, penalty))
-        return Guidance(kl=torch.where(is_guided | ~is_valid, kl, 0.0), is_guided=is_guided)
+        kl = torch.full(is_valid.shape, config.invalid_format_kl or 0.0).where(~is_valid, 0.0)
+        chosen = is_guided.nonzero().flatten()
+        if len(chosen):
+            asked = rows.up_to_action() if config.tokens == "thought" else rows
+            logprobs = self.score(policy, asked.select(chosen))
+            width = logprobs.shape[1]
+            token_kl = ESTIMATORS[config.estimator](
+                scores.reference_token_logprob[chosen, :width], logprobs
+            )
+            kl[chosen] = mean_over_tokens(token_kl, is_compared[chosen, :width], config.token_cap)
+        return Guidance(kl=kl, is_guided=is_guided)
 
     @torch.no_grad()
     def score(self, policy: AbstractPolicy, rows: TokenRows) -> Float32[Tensor, "turn seq"]:
