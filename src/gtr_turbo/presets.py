@@ -65,7 +65,7 @@ def ezpoints_tiny() -> Config:
             decay_updates=40,
             value_clip=None,
         ),
-        evaluation=EvaluationConfig(temperature=1.0),
+        evaluation=EvaluationConfig(temperature=1.0, interval=10),
         run=RunConfig(num_updates=20, num_threads=1),
     )
 
