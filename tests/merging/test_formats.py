@@ -22,8 +22,8 @@ def walk(num: int, seed: int = 0) -> list[Tensor]:
     return found
 
 
-def merged(deltas: list[Tensor], sum_format: str, **more: float) -> Tensor:
-    accumulator = TiesAccumulator(None, options=TiesOptions(sum_format=sum_format), **more)
+def merged(deltas: list[Tensor], sum_format: str, decay: float | None = None) -> Tensor:
+    accumulator = TiesAccumulator(None, decay=decay, options=TiesOptions(sum_format=sum_format))
     for delta in deltas:
         accumulator.add({"w": delta})
     return accumulator.merged()["w"].double()

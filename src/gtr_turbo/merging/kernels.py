@@ -50,6 +50,7 @@ class SignKernel:
         self._mass = torch.empty(CHUNK, dtype=dtype)
         self._other = torch.empty(CHUNK, dtype=dtype)
         self._flag = torch.empty(CHUNK, dtype=torch.bool)
+        self._is_empty = torch.empty(CHUNK, dtype=torch.bool)
         self._count = torch.empty(CHUNK, dtype=torch.uint8)
 
     def piece_buffer(self) -> Float32[Tensor, " _"]:
@@ -130,7 +131,7 @@ class SignKernel:
         if positive.is_floating_point():
             choice = is_positive.to(positive.dtype)
             chosen = positive * choice + negative * choice.neg_().add_(1.0)
-            flag = self._flag[:num]
+            flag = self._is_empty[:num]
             np.equal(chosen.numpy(), chosen.numpy().dtype.type(0.0), out=flag.numpy())
             return result.copy_(chosen.add_(flag.to(chosen.dtype)))
         if positive.dtype == torch.uint8:
