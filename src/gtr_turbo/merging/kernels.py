@@ -9,7 +9,7 @@ from typing import Final, final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Shaped
+from jaxtyping import Bool, Float, Float32, Shaped, UInt8
 from torch import Tensor
 
 from gtr_turbo.merging.weights import Real
@@ -36,6 +36,11 @@ class Scratch:
         if self._floats.numel() < num_entries:
             self._floats = torch.empty(num_entries, dtype=torch.float32)
         return self._floats[:num_entries]
+
+    def bytes(self, num_bytes: int) -> UInt8[Tensor, " byte"]:
+        """Return room for `num_bytes` bytes, valid until the next call; the same memory."""
+        width = torch.float32.itemsize
+        return self.floats(-(-num_bytes // width)).view(torch.uint8)[:num_bytes]
 
 
 @final

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, final
 
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Shaped, UInt8
 from torch import Tensor
 
 from gtr_turbo.errors import CheckpointError, MergeError
@@ -87,9 +87,12 @@ def read_header(path: Path) -> dict[str, Entry]:
     return dict(sorted(entries.items(), key=lambda item: item[1].start))
 
 
-def read_entry(entry: Entry) -> Shaped[Tensor, "..."]:
-    """Return one tensor, read into memory of its own."""
-    raw = torch.empty(entry.num_bytes, dtype=torch.uint8)
+def read_entry(entry: Entry, room: UInt8[Tensor, " byte"] | None = None) -> Shaped[Tensor, "..."]:
+    """Return one tensor, read into memory of its own, or into the head of `room`."""
+    if room is None:
+        raw = torch.empty(entry.num_bytes, dtype=torch.uint8)
+    else:
+        raw = room[: entry.num_bytes]
     with entry.path.open("rb") as file:
         file.seek(entry.start)
         num_read = file.readinto(raw.numpy().data) if entry.num_bytes else 0

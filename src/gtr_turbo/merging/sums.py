@@ -259,16 +259,29 @@ class SignSums(AbstractSums):
 
     def _make_room(self, raw_weight: Real) -> None:
         dtype = self._positive_weight.dtype
-        if dtype.is_floating_point:
-            return
-        if raw_weight not in (0.0, 1.0):
-            self._widen(self._format.weight_dtype)
-        elif self._largest_count + 1 > torch.iinfo(dtype).max:
-            self._widen(_COUNT_DTYPES[_COUNT_DTYPES.index(dtype) + 1])
+        wanted = weight_dtype_after(dtype, self._largest_count + 1, raw_weight, self._format)
+        if wanted != dtype:
+            self._widen(wanted)
 
     def _widen(self, dtype: torch.dtype) -> None:
         self._positive_weight = self._positive_weight.to(dtype)
         self._negative_weight = self._negative_weight.to(dtype)
+
+
+def weight_dtype_after(
+    dtype: torch.dtype, largest_count: int, raw_weight: Real, sum_format: SumFormat
+) -> torch.dtype:
+    """Return the type that weights need once a checkpoint of `raw_weight` has been added.
+
+    Counts stay whole numbers while every weight is 1, in the smallest type that holds
+    `largest_count`.
+    """
+    if dtype.is_floating_point:
+        return dtype
+    if raw_weight not in (0.0, 1.0):
+        return sum_format.weight_dtype
+    wide_enough = [own for own in _COUNT_DTYPES if largest_count <= torch.iinfo(own).max]
+    return max(dtype, wide_enough[0], key=lambda own: own.itemsize)
 
 
 @final
