@@ -21,6 +21,8 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-5
 """Another processor rounds otherwise; the tokens that are drawn stay the same, nearly always."""
 NOISE = {"logprob_gap", "teacher_fingerprint"}
 """Rounding errors, and what is made of every bit of the weights."""
+# So few supervised steps teach no JSON, and more of them would drift apart between processors: the
+# game goes on with seeded random actions, so that rewards and advantages vary.
 FIELDS: dict[str, Any] = {
     "sft__num_steps": 3,
     "sft__num_episodes": 20,
@@ -29,6 +31,8 @@ FIELDS: dict[str, Any] = {
     "rollout__max_new_tokens": 8,
     "ppo__minibatch_size": 16,
     "critic__warmup_updates": 0,
+    "task__rules__unreadable_reply": "random_action",
+    "task__rules__end_at_first_penalty": False,
     "guidance__invalid_format_kl": 1.0,
     "run__check_interval": 1,
 }

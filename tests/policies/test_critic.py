@@ -103,8 +103,9 @@ def test_a_new_head_says_zero_and_has_the_layers_asked_for() -> None:
 def test_the_head_computes_in_float32() -> None:
     head = ValueHead(2, ())
     with torch.no_grad():
-        head.layers[0].weight.copy_(torch.tensor([[2.0, -1.0]]))
-        head.layers[0].bias.fill_(0.5)
+        weight, bias = head.parameters()
+        weight.copy_(torch.tensor([[2.0, -1.0]]))
+        bias.fill_(0.5)
     value = head(torch.tensor([[1.0, 3.0]], dtype=torch.bfloat16))
     assert value.dtype == torch.float32
     assert value.tolist() == [2.0 - 3.0 + 0.5]

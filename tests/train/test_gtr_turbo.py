@@ -97,7 +97,7 @@ def by_hand(
             if episode.next_prompt is None
             else float(played.session.policy.value([episode.next_prompt])[0])
         )
-        channels = dict.fromkeys(PLACES, [0.0] * size)
+        channels: dict[str, list[float]] = dict.fromkeys(PLACES, [0.0] * size)
         bonus = [
             config.format.valid if t.parsed.valid_format else config.format.invalid
             for t in episode.turns

@@ -21,7 +21,7 @@ from gtr_turbo.train.pipeline import run_training
 from gtr_turbo.train.session import Session
 from tests.train.runs import numbers
 from tests.truths.played import QUICK
-from tests.world import LORA, World, tiny_config
+from tests.world import LORA, World, numpy_state, tiny_config
 
 
 @final
@@ -57,11 +57,11 @@ def outcome(path: Path) -> dict[str, Any]:
 
 
 def test_training_leaves_the_global_generators_alone(session: Session) -> None:
-    before = torch.get_rng_state(), np.random.get_state()[2]  # noqa: NPY002
+    before = torch.get_rng_state(), numpy_state()
     train(session)
     assert session.update == 3
     assert torch.equal(before[0], torch.get_rng_state())
-    assert before[1] == np.random.get_state()[2]  # noqa: NPY002
+    assert before[1] == numpy_state()
 
 
 @pytest.fixture(scope="module")
