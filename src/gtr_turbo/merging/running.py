@@ -307,7 +307,13 @@ class RunningMerge:
         if self.settings.method == "linear":
             return PlainSums.from_tensors(stored, sum_format)
         denominator = self.settings.options.denominator
-        return SignSums.from_tensors(stored, sum_format, denominator, self.ledger.num_seen)
+        return SignSums.from_tensors(
+            stored,
+            sum_format,
+            denominator,
+            self.ledger.num_seen,
+            may_have_residue=self.ledger.num_seen != self.ledger.num_inside,
+        )
 
     def _check_base(self, expected: str | None) -> None:
         found = None if self._base is None else fingerprint(self._base)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 import torch
+from jaxtyping import Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import CheckpointError, MergeError
@@ -60,8 +61,8 @@ class StreamedMerge:
         """Open the state in `directory`, or start an empty one there.
 
         Raises:
-            MergeError: the state was made with other settings, or the settings ask for a window or a
-                global threshold, which need more than one tensor at a time.
+            MergeError: the state was made with other settings, or the settings ask for a window or
+                a global threshold, which need more than one tensor at a time.
         """
         if settings.window is not None or settings.options.scope == "global":
             raise MergeError(
@@ -91,8 +92,8 @@ class StreamedMerge:
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield (name, merged tensor) with `checkpoint` inside; the new state counts at the end.
 
-        A caller that stops early leaves the state as it was. Without a base, checkpoints are changes
-        and so is what is yielded. Tied names are yielded once, under their first name.
+        A caller that stops early leaves the state as it was. Without a base, checkpoints are
+        changes and so is what is yielded. Tied names are yielded once, under their first name.
 
         Raises:
             MergeError: the checkpoint must not be merged.
@@ -105,7 +106,8 @@ class StreamedMerge:
         announced = _announced(step, {name: layout.shapes[name] for name in layout.merged_names})
         if step.before and step.before.keys() != announced.keys():
             raise CheckpointError(
-                f"the sums in {self._directory} belong to other tensors than {checkpoint.label} has.",
+                f"the sums in {self._directory} belong to other tensors than {checkpoint.label}"
+                " has.",
                 hint="keep one directory per run and base.",
             )
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -128,10 +130,8 @@ class StreamedMerge:
                 sums.add(change, step.raw_weight, found.threshold)
                 for kind, value in sums.tensors().items():
                     writer.write(f"{kind}/{key}", value)
-                yield (
-                    key,
-                    self._finished(step, sums, change, layout.shapes[key], layout.dtypes[key]),
-                )
+                merged = self._finished(step, sums, change, layout.dtypes[key])
+                yield key, merged.reshape(layout.shapes[key])
             writer.finish()
         unchanged.warn()
         self._commit(path, step.ledger)
@@ -148,9 +148,11 @@ class StreamedMerge:
 
     def _step(self, label: str, weight: Real) -> _Step:
         """Return the addition of one checkpoint, worked out on a copy of the ledger."""
+        decay = self._settings.decay
         ledger = Ledger.from_json(self._ledger.to_json())
-        decay, is_first = self._settings.decay, ledger.num_inside == 0
-        postponed = None
+        if decay == 1.0:
+            ledger = Ledger(num_seen=ledger.num_seen)
+        is_first, postponed = ledger.num_inside == 0, None
         if decay is not None and not is_first:
             ledger.decay(1.0 - decay)
             postponed = ledger.rescale(find_format(self._settings.sum_format).lowest_scale)
@@ -158,7 +160,8 @@ class StreamedMerge:
             weight = weight * decay
         raw_weight, before = ledger.raw_weight_for(weight, label), ledger.raw_total
         ledger.enter(label, weight)
-        entries = {} if self._file is None else read_header(self._directory / self._file)
+        has_sums = self._file is not None and decay != 1.0
+        entries = read_header(self._directory / str(self._file)) if has_sums else {}
         return _Step(
             settings=self._settings,
             before=entries,
@@ -166,37 +169,29 @@ class StreamedMerge:
             raw_weight=raw_weight,
             postponed=postponed,
             raw_total_before=before,
-            weight_dtype=self._weight_dtype(
-                entries, raw_weight, is_postponed=postponed is not None
-            ),
+            weight_dtype=self._weight_dtype(entries, raw_weight, postponed),
         )
 
     def _weight_dtype(
-        self, before: Mapping[str, Entry], raw_weight: Real, *, is_postponed: bool
+        self, before: Mapping[str, Entry], raw_weight: Real, postponed: Real | None
     ) -> torch.dtype:
         sum_format = find_format(self._settings.sum_format)
-        if is_postponed:
+        if postponed is not None:
             return sum_format.weight_dtype
         stored = [entry.dtype for key, entry in before.items() if key.startswith(_WEIGHTS[0])]
         dtype = stored[0] if stored else torch.uint8
         return weight_dtype_after(dtype, self._ledger.num_seen + 1, raw_weight, sum_format)
 
     def _finished(
-        self,
-        step: _Step,
-        sums: AbstractSums,
-        change: Change,
-        shape: tuple[int, ...],
-        dtype: torch.dtype,
-    ) -> Tensor:
+        self, step: _Step, sums: AbstractSums, change: Change, dtype: torch.dtype
+    ) -> Shaped[Tensor, " entry"]:
+        """Return the merged tensor as one vector: weights if there is a base, else the change."""
         settings = self._settings
         is_sole = step.ledger.num_inside == 1 and settings.keeps_all and settings.scale == 1.0
         if change.base is not None and is_sole:
-            return change.checkpoint.to(dtype, copy=True).reshape(shape)
+            return change.checkpoint.to(dtype, copy=True)
         delta = sums.finish(step.ledger.raw_total, None).mul_(settings.scale)
-        if change.base is None:
-            return delta.reshape(shape)
-        return apply_delta(change.base, delta, dtype).reshape(shape)
+        return delta if change.base is None else apply_delta(change.base, delta, dtype)
 
     def _commit(self, path: Path, ledger: Ledger) -> None:
         sync_directory(self._directory)
@@ -244,7 +239,9 @@ def _sums(step: _Step, name: str, num_entries: int, rooms: Mapping[str, Scratch]
     sums: AbstractSums = (
         PlainSums.from_tensors(stored, sum_format)
         if is_linear
-        else SignSums.from_tensors(stored, sum_format, denominator, num_before)
+        else SignSums.from_tensors(
+            stored, sum_format, denominator, num_before, may_have_residue=False
+        )
     )
     if step.postponed is not None:
         sums.multiply(step.postponed, step.raw_total_before)

@@ -129,15 +129,20 @@ class SignSums(AbstractSums):
         sum_format: SumFormat,
         denominator: str,
         num_seen: int,
+        *,
+        may_have_residue: bool,
     ) -> "SignSums":
-        """Return the sums that `tensors` gave, without copying them."""
+        """Return the sums that `tensors` gave, without copying them.
+
+        `num_seen` checkpoints were ever added; `may_have_residue` says that some were taken out.
+        """
         sums = SignSums(0, sum_format, denominator)
         sums._positive_mass = stored["positive_mass"]
         sums._negative_mass = stored["negative_mass"]
         sums._positive_weight = stored["positive_weight"]
         sums._negative_weight = stored["negative_weight"]
         sums._largest_count = num_seen
-        sums._has_residue = True
+        sums._has_residue = may_have_residue
         return sums
 
     def add(self, change: Change, raw_weight: Real, threshold: Real) -> None:
