@@ -6,7 +6,7 @@ import torch
 from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.formats import find_format
-from gtr_turbo.merging.sums import MergeStatistics, PlainSums, SignSums
+from gtr_turbo.merging.sums import MergeStatistics, PlainSums, SignSums, weight_dtype_after
 from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE, ties_delta
 
 FP32 = find_format("fp32")
@@ -50,9 +50,23 @@ def test_counts_grow_and_turn_into_weights() -> None:
     sums.add(change(1.0), 0.5, SMALLEST_MAGNITUDE)
     assert sums.tensors()["positive_weight"].tolist() == [1.5]
     assert sums.tensors()["positive_weight"].dtype == torch.float32
-    many = filled(*[change(1.0)] * 40_000)
-    assert many.tensors()["positive_weight"].dtype == torch.int32
-    assert many.finish(40_000.0, None).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("largest", "raw_weight", "expected"),
+    [
+        (255, 1.0, torch.uint8),
+        (256, 1.0, torch.int16),
+        (32_768, 0.0, torch.int32),
+        (2, 0.5, torch.float32),
+    ],
+)
+def test_counts_are_as_narrow_as_they_can_be(
+    largest: int, raw_weight: float, expected: torch.dtype
+) -> None:
+    assert weight_dtype_after(torch.uint8, largest, raw_weight, FP32) == expected
+    assert weight_dtype_after(torch.float32, largest, raw_weight, FP32) == torch.float32
+    assert weight_dtype_after(torch.int32, 3, 1.0, FP32) == torch.int32
 
 
 def test_what_was_taken_out_leaves_exactly_nothing() -> None:

@@ -46,6 +46,14 @@ class Change:
         # Through float32 even for two bfloat16 tensors, whose own difference would be rounded.
         return head.copy_(part).sub_(reference)
 
+    def look(
+        self, start: int, stop: int, buffer: Float32[Tensor, " _"]
+    ) -> Float32[Tensor, " entry"]:
+        """Return entries [start, stop), which must not be changed: a view where there is one."""
+        if self.base is None and self.checkpoint.dtype == torch.float32:
+            return self.checkpoint[start:stop]
+        return self.chunk(start, stop, buffer)
+
     def replaced_by(self, values: Shaped[Tensor, " entry"]) -> "Change":
         """Return a change of the same name and origin whose values are `values`."""
         return Change(name=self.name, label=self.label, checkpoint=values, base=None)

@@ -19,6 +19,7 @@ from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.formats import SumFormat
 from gtr_turbo.merging.kernels import CHUNK, SignKernel, count_zeros, spans
+from gtr_turbo.merging.native import NativeKernels, can_handle, native_kernels
 from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE, Real
 
 _COUNT_DTYPES: Final = (torch.uint8, torch.int16, torch.int32)
@@ -205,6 +206,10 @@ class SignSums(AbstractSums):
     ) -> Float32[Tensor, " entry"]:
         """Return the disjoint mean of the elected sign per entry, 0 where nothing was kept."""
         result = torch.empty(self._positive_mass.numel(), dtype=torch.float32)
+        native = self._native() if self._denominator == "matched" else None
+        if native is not None and statistics is None and not self._has_residue:
+            native.finish(*self._pairs(0, result.numel()), result)
+            return result
         kernel = SignKernel(self._format.read(self._positive_mass[:0]).dtype)
         for start, stop in spans(result.numel()):
             positive, positive_weight = self._side(kernel, 1, start, stop, raw_total)
@@ -249,10 +254,14 @@ class SignSums(AbstractSums):
             return
         kernel = SignKernel()
         signed = direction * raw_weight
+        native = self._native() if signed == 1.0 else None
         # hardshrink keeps what is strictly above its bound, so the bound is the float before.
         bound = float(torch.nextafter(torch.tensor(threshold), torch.tensor(0.0)))
         for start, stop in spans(change.num_entries):
-            kept = change.chunk(start, stop, kernel.piece_buffer())
+            kept = change.look(start, stop, kernel.piece_buffer())
+            if native is not None:
+                native.add(kept, float(threshold), *self._pairs(start, stop))
+                continue
             if bound > 0.0:
                 kept = torch.nn.functional.hardshrink(kept, bound)
             part = kernel.positive_part(kept)
@@ -261,6 +270,17 @@ class SignSums(AbstractSums):
             part = kernel.negative_part(kept)
             self._format.add(self._negative_mass[start:stop], part, signed)
             kernel.add_weight(self._negative_weight[start:stop], part, signed)
+
+    def _native(self) -> NativeKernels | None:
+        """Return the C loops where they were asked for and the sums have their types."""
+        fits = can_handle(self._positive_mass, self._positive_weight)
+        return native_kernels() if fits else None
+
+    def _pairs(self, start: int, stop: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Return (masses, weights) of a piece, positive before negative."""
+        piece = slice(start, stop)
+        masses = (self._positive_mass[piece], self._negative_mass[piece])
+        return masses, (self._positive_weight[piece], self._negative_weight[piece])
 
     def _make_room(self, raw_weight: Real) -> None:
         dtype = self._positive_weight.dtype

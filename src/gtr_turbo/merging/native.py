@@ -1,0 +1,93 @@
+"""The same inner loops in C, for those who ask for them: GTR_TURBO_NATIVE=1 and a C compiler.
+
+Nothing needs them. They are built once into the user's cache directory, and give the same bits as
+the loops in `kernels` some times faster. Without the variable no compiler is ever started.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Final, final
+
+import torch
+from jaxtyping import Float32, UInt8
+from torch import Tensor
+
+SWITCH: Final = "GTR_TURBO_NATIVE"
+_SOURCE: Final = Path(__file__).with_name("kernels.c")
+_FLAGS: Final = ("-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC")
+
+
+@final
+class NativeKernels:
+    """The loops of a built library."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the library at `path`."""
+        self._library = ctypes.CDLL(str(path))
+        pointer, size = ctypes.c_void_p, ctypes.c_size_t
+        self._library.gtr_add.argtypes = [pointer, size, ctypes.c_float, *[pointer] * 4]
+        self._library.gtr_finish.argtypes = [*[pointer] * 4, size, pointer]
+        self._library.gtr_add.restype = self._library.gtr_finish.restype = None
+
+    def add(
+        self,
+        change: Float32[Tensor, " entry"],
+        threshold: float,
+        masses: tuple[Float32[Tensor, " entry"], Float32[Tensor, " entry"]],
+        counts: tuple[UInt8[Tensor, " entry"], UInt8[Tensor, " entry"]],
+    ) -> None:
+        """Add the kept entries of `change` with weight 1 to masses and counts, in place."""
+        pointers = [own.data_ptr() for own in (*masses, *counts)]
+        self._library.gtr_add(change.data_ptr(), change.numel(), threshold, *pointers)
+
+    def finish(
+        self,
+        masses: tuple[Float32[Tensor, " entry"], Float32[Tensor, " entry"]],
+        counts: tuple[UInt8[Tensor, " entry"], UInt8[Tensor, " entry"]],
+        result: Float32[Tensor, " entry"],
+    ) -> None:
+        """Write the mean of the elected sign into `result`."""
+        pointers = [own.data_ptr() for own in (*masses, *counts)]
+        self._library.gtr_finish(*pointers, result.numel(), result.data_ptr())
+
+
+def can_handle(mass: Tensor, weight: Tensor) -> bool:
+    """Return whether sums have the types of the C loops: float32 masses, uint8 counts."""
+    return mass.dtype == torch.float32 and weight.dtype == torch.uint8
+
+
+@functools.cache
+def native_kernels() -> NativeKernels | None:
+    """Return the loops if they were asked for and can be built, else None with a warning."""
+    if os.environ.get(SWITCH) != "1":
+        return None
+    compiler = shutil.which("cc")
+    if compiler is None:
+        warnings.warn(f"{SWITCH} is set, but there is no C compiler (cc).", stacklevel=2)
+        return None
+    return NativeKernels(build(compiler, cache_directory()))
+
+
+def cache_directory() -> Path:
+    """Return where built loops are kept."""
+    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(root) / "gtr-turbo"
+
+
+def build(compiler: str, directory: Path) -> Path:
+    """Return the library for this machine and source, built if it is not in `directory` yet."""
+    key = "\0".join([_SOURCE.read_text(encoding="utf-8"), *_FLAGS, platform.node(), compiler])
+    path = directory / f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
+    if not path.is_file():
+        directory.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{os.getpid()}.new")
+        subprocess.run([compiler, *_FLAGS, "-o", str(beside), str(_SOURCE)], check=True)
+        beside.replace(path)
+    return path
