@@ -27,7 +27,9 @@ NUM_RESAMPLES = 10_000
 
 def main() -> None:
     """Run the study and print its table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--preset", default="ezpoints-tiny")
     parser.add_argument("--arms", nargs="+", default=["none", "kl"], choices=sorted(ARMS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
@@ -58,7 +60,11 @@ def run_one(args: argparse.Namespace, arm: str, seed: int) -> None:
 
 def table(out: Path, arms: list[str], seeds: list[int]) -> str:
     """Return success per arm: each seed, the mean, and a bootstrap 95 % interval over seeds."""
-    rows = ["| arm | who | " + " | ".join(f"seed {s}" for s in seeds) + " | mean | 95 % interval | minutes |"]
+    rows = [
+        "| arm | who | "
+        + " | ".join(f"seed {s}" for s in seeds)
+        + " | mean | 95 % interval | minutes |"
+    ]
     rows.append("|---" * (len(seeds) + 5) + "|")
     generator = np.random.default_rng(0)
     for arm in arms:

@@ -44,7 +44,9 @@ def main() -> None:
     ratio = statistics.median(times["kl"]) / statistics.median(times["none"])
     rows = {f"seconds per update, {k}": spread(v) for k, v in times.items()}
     for phase in PHASES:
-        medians = [statistics.median(x[f"seconds_{phase}"] for x in lines[k]) for k in ("none", "kl")]
+        medians = [
+            statistics.median(x[f"seconds_{phase}"] for x in lines[k]) for k in ("none", "kl")
+        ]
         rows[f"  {phase}, none and kl"] = f"{medians[0]:.3f} and {medians[1]:.3f}"
     rows["ratio kl / none"] = f"{ratio:.3f}"
     finish(f"guidance, ezpoints-tiny, one thread, {args.runs} updates each", rows, args.json)

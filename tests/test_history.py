@@ -73,19 +73,27 @@ def test_signs_are_elected_and_only_agreeing_changes_are_averaged() -> None:
     assert history.merge()["w"].tolist() == [1.5, 3.0, -2.0]
 
 
-def test_a_preview_changes_nothing_of_the_teacher() -> None:
-    history = CheckpointHistory(MergeConfig(interval=3))
+def test_asking_for_the_next_teacher_changes_nothing_of_this_one() -> None:
+    history = CheckpointHistory(MergeConfig(interval=2))
     history.add(1, change(1))
     first = history.merge()
     seen = history.diagnostics()
     history.add(2, change(2))
     history.add(3, change(3))
-    assert fingerprint(history.preview()) != fingerprint(first)
+    assert fingerprint(history.next_teacher()) != fingerprint(first)
     assert history.teacher is not None
     assert fingerprint(history.teacher) == fingerprint(first)
     assert history.merged_updates == (1,)
     assert history.diagnostics() == seen
     assert seen["norm_ratio"] == pytest.approx(1.0)
+
+
+def test_the_next_teacher_of_a_frozen_history_is_the_frozen_one() -> None:
+    history = CheckpointHistory(MergeConfig(freeze_after=1))
+    history.add(1, change(1))
+    first = history.merge()
+    history.add(2, change(2))
+    assert fingerprint(history.next_teacher()) == fingerprint(first)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ def test_a_loaded_history_goes_on_bit_equally(tmp_path: Path, fields: dict[str, 
     assert (other.updates, other.merged_updates) == ((1, 2), (1,))
     for update in (3, 4):
         assert history.is_due() == other.is_due()
-        assert fingerprint(history.preview()) == fingerprint(other.preview())
+        assert fingerprint(history.next_teacher()) == fingerprint(other.next_teacher())
         history.add(update, change(update))
         other.add(update, change(update))
     assert fingerprint(history.merge()) == fingerprint(other.merge())

@@ -24,7 +24,14 @@ from gtr_turbo.core.arguments import (
     SftArguments,
     TrainArguments,
 )
-from gtr_turbo.core.config import TINY_PREFIX, Config, parse_config, read_yaml, to_yaml
+from gtr_turbo.core.config import (
+    TINY_PREFIX,
+    Config,
+    flatten,
+    parse_config,
+    read_yaml,
+    to_yaml,
+)
 from gtr_turbo.core.fields import describe, option_lines
 from gtr_turbo.core.overrides import merge_into, parse_overrides, put
 from gtr_turbo.core.plain_yaml import read_text
@@ -141,8 +148,12 @@ def _train(arguments: Sequence[str]) -> None:
     named = {"run.seed": args.seed, "run.num_updates": args.updates}
     fixed = {key: value for key, value in named.items() if value is not None}
     file, own = args.config, args.run_dir / "config.yaml"
-    if args.resume and args.preset is None and file is None and own.is_file():
-        file = own
+    if args.resume and own.is_file():
+        if args.preset is None and file is None:
+            file = own
+        else:  # what the command does not say about its own flags stays as the run was started
+            started = flatten(read_yaml(own))
+            fixed = {key: started[key] for key in named if key in started} | fixed
     config = resolve_config(args.preset, file, overrides, fixed)
     _check_task(config)
     if args.dry_run:

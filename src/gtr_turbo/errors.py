@@ -2,22 +2,22 @@
 
     GtrTurboError
     ├── ConfigError             (ValueError)    a field, a combination of fields, an unknown key
-    ├── UnknownNameError        (LookupError)   a task, preset, merge method, … that is not registered
-    ├── TaskError               (RuntimeError)  an environment was used wrongly or broke its contract
+    ├── UnknownNameError        (LookupError)   a name that is in no registry
+    ├── TaskError               (RuntimeError)  an environment was misused or broke its contract
     ├── MergeError              (ValueError)    checkpoints that must not be merged
     ├── ModelError              (ValueError)    a model directory that cannot be loaded or used
     ├── VisionMismatchError     (RuntimeError)  picture tokens and picture features disagree
     ├── SpanError               (RuntimeError)  thought and action tokens cannot be told apart
-    ├── LogprobMismatchError    (RuntimeError)  recomputed log-probabilities differ from the behaviour ones
+    ├── LogprobMismatchError    (RuntimeError)  recomputed and sampled log-probabilities differ
     ├── NonFiniteError          (ArithmeticError)  a loss, gradient or weight is NaN or infinite
     ├── StaleTeacherError       (RuntimeError)  a merge did not change the teacher
-    ├── StaleAdapterError       (RuntimeError)  the weights that sample are not the weights that train
+    ├── StaleAdapterError       (RuntimeError)  the weights that sample are not those that train
     ├── CheckpointError         (OSError)       a checkpoint is missing, incomplete or damaged
     ├── ResumeError             (RuntimeError)  a run cannot be continued as asked
     └── RunLockedError          (RuntimeError)  another process owns the run directory
 
-Every message says what was wrong (with the value) and what is allowed; the optional hint says how to
-repair it and is printed after a blank line.
+Every message says what was wrong (with the value) and what is allowed; the optional hint says how
+to repair it and is printed after a blank line.
 """
 
 import difflib

@@ -72,9 +72,14 @@ class CheckpointHistory:
         self._num_merges += 1
         return self._teacher
 
-    def preview(self) -> dict[str, Tensor]:
-        """Return the merge of all checkpoints so far without making it the teacher."""
-        return self._sums.merged_delta()
+    def next_teacher(self) -> dict[str, Tensor]:
+        """Return the teacher of the next update: a fresh merge if one is due, else the last one.
+
+        Nothing is changed. Raises MergeError when there is nothing to merge.
+        """
+        if self._teacher is None or self.is_due():
+            return self._sums.merged_delta()
+        return self._teacher
 
     def diagnostics(self) -> dict[str, float]:
         """Return what the accumulator said of the merge that is the teacher; empty before it."""

@@ -1,9 +1,10 @@
 """Every number of a run, once per update: named here, written to JSON lines and TensorBoard."""
 
 import json
+import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
 
+logger = logging.getLogger(__name__)
+
 METRICS: dict[str, str] = {
     # progress
     "update": "Number of the update, counted from 1. Every number without a gap or a repeat.",
@@ -52,21 +55,22 @@ METRICS: dict[str, str] = {
     # teacher
     "guidance_kl": "Mean estimate of the reverse KL divergence per token from agent to teacher, "
     "over the guided turns, nats. 0.01–1; null while there is no teacher.",
-    "guided_share": "Share of turns that the teacher judged, 0–1. Near valid_format_rate, and 0 in "
-    "update 1.",
-    "teacher_fingerprint": "Start of the sha256 of the teacher's weights. Changes at every merge.",
+    "guided_share": "Share of turns that the teacher judged, 0–1. Near valid_format_rate, and 0 "
+    "while there is no teacher: in update 1 and until the critic's warm-up has passed.",
+    "teacher_fingerprint": "The sha256 of the teacher's weights. Changes at every merge.",
     "teacher_updates": "Past updates that are in the teacher. Grows by 1 per update.",
     "merge_zero_fraction": "Share of the merged change that is exactly 0, 0–1. At most about "
     "1 − density.",
     "merge_norm_ratio": "Norm of the merged change over that of the agent's own change. 0.3–1.1.",
     # checks
-    "logprob_gap": "Largest difference between a token's log-probability when sampled and when "
+    "logprob_gap": "Mean difference between a token's log-probability when sampled and when "
     "recomputed before the first step, nats. Below 1e-3 in float32, 0.1 in bfloat16.",
-    "picture_effect_agent": "Mean change of the agent's token log-probabilities when the picture "
+    "picture_effect_agent": "Largest change of an agent's token log-probability when the picture "
     "is blanked, nats. Above 0; null where it was not checked.",
     "picture_effect_teacher": "The same of the teacher, nats. Above 0; null where not checked.",
     # credit
-    "advantage_mean": "Mean advantage before standardisation, reward units. Around 0.",
+    "advantage_mean": "Mean advantage before standardisation, reward units. Moves with the "
+    "format reward.",
     "advantage_std": "Standard deviation of the advantage before standardisation, reward units. "
     "Above 0: at 0 there is nothing to learn from.",
     "value_mean": "Mean value estimate of the critic, reward units. Near the mean return.",
@@ -86,17 +90,18 @@ METRICS: dict[str, str] = {
     "optimizer_steps": "Optimiser steps of this update. epochs × minibatches, fewer when target_kl "
     "stopped it.",
     # speed
-    "env_steps_per_second": "Turns played per second of acting, turns/s. Steady.",
+    "env_steps_per_second": "Turns per second of the whole update, turns/s. Steady.",
     "tokens_per_second": "Tokens sampled per second of acting, tokens/s. Steady.",
-    "peak_memory_mb": "Most memory of the process (CPU) or device (GPU) so far, MB. Levels off.",
+    "peak_memory_mb": "Most memory so far, of process or GPU, the larger, MB. Levels off.",
     # evaluation
     "eval_success_rate": "Agent's success on the fixed panel, 0–1. Rises; null if not evaluated.",
     "eval_return": "Agent's mean return on the fixed panel. Rises; null if not evaluated.",
     # time
     "seconds_teach": "Time of step 1, merging the teacher, s. Constant in the number of updates.",
     "seconds_act": "Time of step 2, playing, s. The largest share.",
-    "seconds_guide": "Time of step 3, the teacher's judgement, s. About one forward pass.",
-    "seconds_credit": "Time of step 4, scoring and credit assignment, s. About one forward pass.",
+    "seconds_guide": "Time of step 3, the agent's scores and the teacher's judgement, s. About two "
+    "forward passes.",
+    "seconds_credit": "Time of step 4, credit assignment, s. Next to nothing.",
     "seconds_improve": "Time of step 5, optimisation, s. About 3 × epochs forward passes.",
     "seconds_remember": "Time of step 6, history and checkpoint, s. A small share.",
 }
@@ -125,6 +130,7 @@ class MetricsLog:
         kept: list[dict[str, Any]] = []
         if resume_after is not None and path.is_file():
             kept = [line for line in read_metrics(path) if line["update"] <= resume_after]
+            _warn_of_gaps(path, [line["update"] for line in kept], resume_after)
         write_text_atomically(path, "".join(dump_json(line) + "\n" for line in kept))
         self._last_update = kept[-1]["update"] if kept else -1
         self._file = path.open("ab", buffering=0)  # nothing is left to write when a write fails
@@ -198,6 +204,16 @@ class MetricsLog:
                 " cannot follow."
             )
         return update
+
+
+def _warn_of_gaps(path: Path, updates: Sequence[int], resume_after: int) -> None:
+    """Say loudly which updates a log has lost: the run goes on, their numbers are gone."""
+    lost = sorted(set(range(1, resume_after + 1)) - set(updates))
+    if lost:
+        logger.warning(
+            "%s has lost %d of %d updates (first %d, last %d): was it edited or cut?",
+            path, len(lost), resume_after, lost[0], lost[-1],
+        )  # fmt: skip
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

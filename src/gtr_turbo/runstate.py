@@ -50,17 +50,22 @@ CONFIG_FILE = "config.yaml"
 LATEST_FILE = "latest"
 LOCK_FILE = "LOCK"
 CHECKPOINTS = "checkpoints"
+TEACHERS = "teacher"
 RECORDED_PACKAGES = ("gtr-turbo", "torch", "transformers", "peft", "numpy")
 _UPDATE_NAME = re.compile(r"update-(\d{4,})")
 
 
-def newest_checkpoint(run: Path) -> str | None:
+def newest_checkpoint(run: Path, *, with_teacher: bool = False) -> str | None:
     """Return the name of the newest checkpoint that is whole, None when there is none.
 
-    Damaged newer ones are reported through `logging` and passed over.
+    `with_teacher` asks for a whole teacher of the same update too. Damaged newer ones are reported
+    through `logging` and passed over.
     """
     for name in sorted(_update_names(run / CHECKPOINTS), key=_update_number, reverse=True):
         problem = damage(run / CHECKPOINTS / name)
+        if problem is None and with_teacher:
+            problem = damage(run / TEACHERS / name)
+            problem = None if problem is None else f"its teacher is unusable: {problem}"
         if problem is None:
             return f"{CHECKPOINTS}/{name}"
         logger.warning("checkpoint %s is damaged and passed over: %s.", name, problem)
@@ -191,9 +196,9 @@ class RunDirectory:
             raise CheckpointError(f"{directory} cannot be used: {problem}.")
         return json.loads((directory / MANIFEST_FILE).read_bytes())
 
-    def newest_checkpoint(self) -> str | None:
+    def newest_checkpoint(self, *, with_teacher: bool = False) -> str | None:
         """Return the name of the newest whole checkpoint, e.g. `checkpoints/update-0007`."""
-        return newest_checkpoint(self.path)
+        return newest_checkpoint(self.path, with_teacher=with_teacher)
 
     def set_latest(self, name: str) -> None:
         """Point the file `latest` at a written directory."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gtr_turbo.ops.advantages import STD_FLOOR, gae, standardise
+from gtr_turbo.ops.advantages import STD_EPSILON, gae, standardise
 
 
 def by_double_sum(
@@ -62,9 +62,15 @@ def test_standardised_advantages_by_hand() -> None:
     # Mean 3, deviations (−2, 0, 2), variance 8/3 over all of them.
     found = standardise(torch.tensor([1.0, 3.0, 5.0]))
     std = (8 / 3) ** 0.5
-    assert found.tolist() == pytest.approx([-2 / (std + STD_FLOOR), 0.0, 2 / (std + STD_FLOOR)])
+    assert found.tolist() == pytest.approx([-2 / (std + STD_EPSILON), 0.0, 2 / (std + STD_EPSILON)])
 
 
 def test_equal_advantages_become_zero() -> None:
     assert standardise(torch.full((4,), 7.0)).tolist() == [0.0] * 4
     assert standardise(torch.tensor([3.0])).tolist() == [0.0]
+
+
+def test_a_spread_of_noise_is_not_blown_up() -> None:
+    # Deviations of 1e-5 around the mean, divided by the floor of 1e-2 (plus 1e-5).
+    found = standardise(torch.tensor([-1e-5, 1e-5]))
+    assert found.tolist() == pytest.approx([-1e-5 / 0.01001, 1e-5 / 0.01001], rel=1e-4)

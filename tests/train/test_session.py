@@ -1,5 +1,6 @@
 """Whole runs under the settings that decide who teaches, and when."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +137,30 @@ def test_a_run_without_updates_measures_its_start(world: World, tmp_path: Path) 
 def test_a_checkpoint_without_its_teacher_is_not_guessed(world: World, tmp_path: Path) -> None:
     config = tiny_config(world.trained, **QUICK, run__num_updates=1)
     run(config, tmp_path / "run")
-    (tmp_path / "run" / "teacher" / "update-0001" / "history.json").unlink()
+    for update in (0, 1):
+        (tmp_path / "run" / "teacher" / f"update-{update:04d}" / "history.json").unlink()
     with (
         RunDirectory.open(tmp_path / "run", config, resume=True) as directory,
-        pytest.raises(ResumeError, match="missing or damaged"),
+        pytest.raises(ResumeError, match=r"no checkpoint in .* has a whole teacher"),
     ):
         open_session(config, directory, NullProgress())
+
+
+def test_a_damaged_teacher_falls_back_to_the_pair_before(world: World, tmp_path: Path) -> None:
+    config = tiny_config(world.trained, **QUICK, run__num_updates=2)
+    whole = run(config, tmp_path / "run")
+    (tmp_path / "run" / "teacher" / "update-0002" / "history.json").unlink()
+    again = run(config, tmp_path / "run", resume=True)
+    assert again["agent"]["weights_sha256"] == whole["agent"]["weights_sha256"]
+
+
+def test_a_longer_run_keeps_the_evaluations_of_the_shorter(world: World, tmp_path: Path) -> None:
+    for updates in (1, 2):
+        config = tiny_config(world.trained, **QUICK, run__num_updates=updates)
+        run(config, tmp_path / "run", resume=updates > 1)
+    lines = (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()
+    agent = [json.loads(line) for line in lines if json.loads(line)["who"] == "agent"]
+    assert [line["update"] for line in agent] == [1, 2]
 
 
 def test_a_run_leaves_torchs_threads_as_configured(world: World, tmp_path: Path) -> None:

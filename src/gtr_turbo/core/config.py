@@ -290,7 +290,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> "Config":
-        for refuse in (_refuse_tiny, _refuse_critic, _refuse_schedule):
+        for refuse in (_refuse_tiny, _refuse_rounding, _refuse_critic, _refuse_schedule):
             refuse(self)
         return self
 
@@ -310,6 +310,19 @@ def _refuse_tiny(config: Config) -> None:
             f'a tiny model needs `model.dtype` "float32", got "{config.model.dtype}".',
             hint="give --model.dtype float32.",
         )
+
+
+def _refuse_rounding(config: Config) -> None:
+    """Refuse to train bfloat16 weights themselves: steps of this size are mostly rounded away."""
+    trained = {"model.finetuning": config.model.finetuning}
+    if config.sft.num_steps:
+        trained["sft.finetuning"] = config.sft.finetuning
+    for field, kind in trained.items():
+        if kind == "full" and config.model.dtype == "bfloat16":
+            raise ConfigError(
+                f'`{field}` "full" would train bfloat16 weights, which round small steps away.',
+                hint=f'use model.dtype "float32", or {field} "lora" (adapters are float32).',
+            )
 
 
 def _refuse_critic(config: Config) -> None:
@@ -346,8 +359,7 @@ def _refuse_schedule(config: Config) -> None:
 
 MUTABLE_AT_RESUME = frozenset({
     "run.num_updates",
-    "run.keep_checkpoints",
-    "run.tensorboard",
+    "run.keep_checkpoints", "run.tensorboard",
     "run.saved_episodes",
     "run.check_interval",
 })  # fmt: skip

@@ -29,11 +29,16 @@ def gae(
     return torch.tensor(advantages[::-1], dtype=torch.float32, device=rewards.device)
 
 
-STD_FLOOR = 1e-5
-"""Added to the standard deviation, as in the lineage's code; keeps equal advantages finite."""
+STD_EPSILON = 1e-5
+"""Added to the standard deviation, as in the lineage's code."""
+STD_FLOOR = 1e-2
+"""Advantages that differ by less than this, in reward units, are noise of the critic."""
 
 
 def standardise(advantages: Float32[Tensor, " turn"]) -> Float32[Tensor, " turn"]:
-    """Return the advantages with mean 0 and standard deviation 1 over the update."""
+    """Return the advantages with mean 0 and standard deviation 1 over the update.
+
+    A spread below `STD_FLOOR` is not blown up: when no reward differs, nothing is learned.
+    """
     centred = advantages - advantages.mean()
-    return centred / (advantages.std(unbiased=False) + STD_FLOOR)
+    return centred / (advantages.std(unbiased=False).clamp(min=STD_FLOOR) + STD_EPSILON)

@@ -18,7 +18,7 @@ from gtr_turbo.policies.tiny import build_tiny_model
 from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.page import write_report
-from gtr_turbo.runstate import CONFIG_FILE, RunDirectory, newest_checkpoint
+from gtr_turbo.runstate import CONFIG_FILE, TEACHERS, RunDirectory, newest_checkpoint
 from gtr_turbo.train.gtr_turbo import train
 from gtr_turbo.train.session import Session
 from gtr_turbo.train.sft import demonstrations, sft
@@ -119,7 +119,7 @@ def _finish(session: Session) -> dict[str, Any]:
     teacher = done.get("teacher")
     if session.history is not None and session.history.updates:
         teacher = teacher or session.evaluate("teacher")
-        teacher |= {"fingerprint": fingerprint(session.history.preview())}
+        teacher |= {"fingerprint": fingerprint(session.history.next_teacher())}
     initial = next(e for e in session.evaluations if e["who"] == "initial")
     fault_point("summary")
     summary = {
@@ -170,12 +170,12 @@ def evaluate_run(
     policy.load(path / checkpoint)
     if who == "agent":
         return evaluate(policy, config, num_episodes).to_json()
-    teacher = path / "teacher" / Path(checkpoint).name
+    teacher = path / TEACHERS / Path(checkpoint).name
     history = CheckpointHistory(config.merge)
     if not teacher.is_dir():
         raise ConfigError(f"{path} has no teacher: it was trained without merging.")
     history.load(teacher)
     if not history.updates:
         raise ConfigError(f"{path} has no teacher yet.", hint="the first merge needs an update.")
-    with policy.wearing(history.preview()):
+    with policy.wearing(history.next_teacher()):
         return evaluate(policy, config, num_episodes).to_json()

@@ -26,11 +26,12 @@ from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.records import save_episodes
 from gtr_turbo.rollout import Rollout
-from gtr_turbo.runstate import RunDirectory
+from gtr_turbo.runstate import TEACHERS, RunDirectory
 from gtr_turbo.teachers.merged import WeightTeacher, zero_change
 from gtr_turbo.train import record
 from gtr_turbo.train.optim import Optimizer
 
+EVALUATIONS = "evaluations.jsonl"
 NUM_TEACHERS = 2
 """Teachers on disk: the newest, and the one that a damaged newest checkpoint falls back to."""
 BYTES_PER_MB = 1e6
@@ -143,13 +144,13 @@ class Session:
     def evaluate(self, who: str) -> dict[str, Any]:
         """Measure `initial`, `agent` or `teacher` on the panel, and keep the result.
 
-        The teacher is what the checkpoints so far would merge into.
+        The teacher is the one that would guide the next update.
         """
         start = time.monotonic()
         self.progress.phase("evaluate")
         if who == "teacher":
             assert self.history is not None
-            with self.policy.wearing(self.history.preview()):
+            with self.policy.wearing(self.history.next_teacher()):
                 found = evaluate(self.policy, self.config, tick=self.tick).to_json()
         else:
             found = evaluate(self.policy, self.config, tick=self.tick).to_json()
@@ -157,7 +158,7 @@ class Session:
         line = {"update": self.update, "who": who, **found}
         self.evaluations.append(line)
         lines = "".join(json.dumps(entry) + "\n" for entry in self.evaluations)
-        self.run.write_text("evaluations.jsonl", lines)
+        self.run.write_text(EVALUATIONS, lines)
         seconds = time.monotonic() - start
         self.phase_seconds["evaluate"] += seconds
         self._this_update["evaluate"] = self._this_update.get("evaluate", 0.0) + seconds
@@ -206,7 +207,7 @@ class Session:
         """Write teacher and checkpoint of the present update, whole or not at all."""
         name = f"update-{self.update:04d}"
         if self.history is not None:
-            self.run.write_directory(f"teacher/{name}", self.history.save)
+            self.run.write_directory(f"{TEACHERS}/{name}", self.history.save)
         self.run.write_directory(
             f"checkpoints/{name}",
             self._fill,
@@ -220,23 +221,26 @@ class Session:
         keep = self.config.run.keep_checkpoints
         if keep is not None:
             self.run.prune("checkpoints", keep)
-        self.run.prune("teacher", NUM_TEACHERS)
+        self.run.prune(TEACHERS, NUM_TEACHERS)
 
     def restore(self) -> bool:
-        """Go to the newest whole checkpoint; False when there is none. Raises ResumeError."""
-        found = self.run.newest_checkpoint()
+        """Go to the newest checkpoint that is whole, teacher included; False when there is none.
+
+        Raises ResumeError when checkpoints are there and none of them has its teacher.
+        """
+        found = self.run.newest_checkpoint(with_teacher=self.history is not None)
         if found is None:
+            if self.run.newest_checkpoint() is not None:
+                raise ResumeError(
+                    f"no checkpoint in {self.run.path} has a whole teacher of the same update.",
+                    hint="the merge sums cannot be guessed; start a new run directory.",
+                )
             return False
         name = found.rsplit("/", 1)[1]
         directory = self.run.path / found
         state = json.loads((directory / "state.json").read_text())
         if self.history is not None:
-            if not self.run.verify_directory(f"teacher/{name}"):
-                raise ResumeError(
-                    f"{found} needs teacher/{name}, which is missing or damaged.",
-                    hint="the merge sums cannot be guessed; start a new run directory.",
-                )
-            self.history.load(self.run.path / "teacher" / name)
+            self.history.load(self.run.path / TEACHERS / name)
             if self.history.teacher is not None:
                 self.teacher.become(self.history.teacher, must_differ=False)
         self.policy.load(directory)
@@ -244,13 +248,24 @@ class Session:
         self.seeds.restore(state["seeds"])
         self.rollout.restore(state["rollout"])
         self.update = state["update"]
-        self.evaluations = state["evaluations"]
+        self.evaluations = self._known_evaluations(state["evaluations"])
         self.phase_seconds |= state["phase_seconds"]
         self._first_guided = state["first_guided"]
         self._settle(found)  # a kill right after the checkpoint's rename left this undone
         if self.update and self._has_static_teacher():
             self.teacher.become(zero_change(self.policy.change()), must_differ=False)
         return True
+
+    def _known_evaluations(self, saved: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the checkpoint's evaluations, and those made after it was saved."""
+        known = {(e["update"], e["who"]) for e in saved}
+        file = self.run.path / EVALUATIONS
+        lines = file.read_text().splitlines() if file.is_file() else []
+        later = [json.loads(line) for line in lines]
+        return saved + [
+            e for e in later
+            if e["update"] <= self.update and (e["update"], e["who"]) not in known
+        ]  # fmt: skip
 
     def _fill(self, directory: Path) -> None:
         self.policy.save(directory)
