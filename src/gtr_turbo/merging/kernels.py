@@ -37,7 +37,7 @@ class Scratch:
             self._floats = torch.empty(num_entries, dtype=torch.float32)
         return self._floats[:num_entries]
 
-    def bytes(self, num_bytes: int) -> UInt8[Tensor, " byte"]:
+    def bytes(self, num_bytes: int) -> UInt8[Tensor, " entry"]:
         """Return room for `num_bytes` bytes, valid until the next call; the same memory."""
         width = torch.float32.itemsize
         return self.floats(-(-num_bytes // width)).view(torch.uint8)[:num_bytes]

@@ -87,7 +87,7 @@ def read_header(path: Path) -> dict[str, Entry]:
     return dict(sorted(entries.items(), key=lambda item: item[1].start))
 
 
-def read_entry(entry: Entry, room: UInt8[Tensor, " byte"] | None = None) -> Shaped[Tensor, "..."]:
+def read_entry(entry: Entry, room: UInt8[Tensor, " entry"] | None = None) -> Shaped[Tensor, "..."]:
     """Return one tensor, read into memory of its own, or into the head of `room`."""
     if room is None:
         raw = torch.empty(entry.num_bytes, dtype=torch.uint8)
