@@ -1,7 +1,7 @@
 """Arms × seeds of one preset, and the table with intervals that docs/results.md shows.
 
-Runs what is missing (a finished run is one with a summary.json; an interrupted one is resumed), each
-run a process of its own with one thread, `--jobs` at a time; then prints a markdown table.
+Runs what is missing (a finished run has a summary.json; an interrupted one is resumed), each run a
+process of its own with one thread, `--jobs` at a time; then prints a markdown table.
 
     python benchmarks/arms.py --preset ezpoints-tiny --seeds 0 1 2 3 4 --out runs/arms
 """

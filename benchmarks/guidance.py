@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from common import arguments, finish, spread
+from common import arguments, finish, spread  # pyright: ignore[reportImplicitRelativeImport]  a script beside it
 
 from gtr_turbo.core.config import Config
 from gtr_turbo.metrics import read_metrics

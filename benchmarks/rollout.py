@@ -9,10 +9,13 @@ import tempfile
 from pathlib import Path
 
 import torch
-from common import arguments, finish, seconds, spread
+from common import arguments, finish, seconds, spread  # pyright: ignore[reportImplicitRelativeImport]  a script beside it
 
+from gtr_turbo.core.config import Config
 from gtr_turbo.core.seeding import Seeds
+from gtr_turbo.envs.base import AbstractTask
 from gtr_turbo.envs.registry import make_task
+from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.presets import make_preset
 from gtr_turbo.report.console import NullProgress
 from gtr_turbo.rollout import Rollout
@@ -64,11 +67,11 @@ def main() -> None:
     )
 
 
-def _task(config, seed):  # noqa: ANN001, ANN202
+def _task(config: Config, seed: int) -> AbstractTask:
     return make_task(config.task.name, config.task.rules, seed)
 
 
-def _generate_step(policy, task, max_new_tokens: int) -> None:  # noqa: ANN001
+def _generate_step(policy: VlmPolicy, task: AbstractTask, max_new_tokens: int) -> None:
     """Play one step as the lineage does: processor, `generate`, decode, environment."""
     processor, network = policy.processor, policy.network
     content = [{"type": "image"}, {"type": "text", "text": task.observation.prompt}]

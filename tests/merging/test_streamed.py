@@ -1,4 +1,5 @@
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def test_disk_and_memory_agree_bit_for_bit(
 def test_a_decay_is_carried_out_on_disk(tmp_path: Path) -> None:
     own = settings(decay=0.9)
     in_memory = make_accumulator("ties", density=0.7, ema_alpha=0.9)
+    found: dict[str, torch.Tensor] = {}
     for checkpoint in models(30):
         found = add(StreamedMerge(tmp_path, own), None, checkpoint)
         in_memory.add(checkpoint)
@@ -103,6 +105,7 @@ def test_stopping_half_way_changes_nothing(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "state", tmp_path / "copy")
     stream = merge.add(None, InMemory(second, "checkpoint"))
     next(stream)
+    assert isinstance(stream, Generator)
     stream.close()
     again = add(StreamedMerge(tmp_path / "state", settings()), None, second)
     expected = add(StreamedMerge(tmp_path / "copy", settings()), None, second)

@@ -214,7 +214,8 @@ def _announced(step: _Step, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, 
     mass_dtype = find_format(step.settings.sum_format).dtype
     kinds: dict[str, torch.dtype] = {"mass": mass_dtype}
     if step.settings.method == "ties":
-        kinds = dict.fromkeys(_MASSES, mass_dtype) | dict.fromkeys(_WEIGHTS, step.weight_dtype)
+        masses: dict[str, torch.dtype] = dict.fromkeys(_MASSES, mass_dtype)
+        kinds = masses | dict.fromkeys(_WEIGHTS, step.weight_dtype)
     return {
         f"{kind}/{name}": (dtype, (torch.Size(shape).numel(),))
         for name, shape in shapes.items()
