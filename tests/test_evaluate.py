@@ -218,7 +218,7 @@ def test_success_on_solvable_hands_leaves_the_others_out() -> None:
     # Points24 with whatever is dealt: some hands cannot be won.
     values = small().model_dump(mode="json")
     values["task"] = make_preset("points24-tiny").task.model_dump(mode="json")
-    values["task"]["rules"] |= {"only_solvable": False}
+    values["task"]["rules"] |= {"only_solvable": False, "ranks": list(range(1, 14))}
     values["evaluation"] |= {"num_episodes": 12}
     config = parse_config(values)
     replies, num_solvable = expert_replies(config, range(12))

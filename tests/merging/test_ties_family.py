@@ -39,7 +39,7 @@ def base_of(checkpoints: Models) -> dict[str, Tensor]:
     return {name: torch.zeros_like(value) for name, value in checkpoints[0].items()}
 
 
-def same(left: dict[str, Tensor], right: dict[str, Tensor], rtol: float = 1e-5) -> None:
+def assert_same(left: dict[str, Tensor], right: dict[str, Tensor], rtol: float = 1e-5) -> None:
     assert left.keys() == right.keys()
     for name, value in left.items():
         torch.testing.assert_close(value, right[name], rtol=rtol, atol=1e-6)
@@ -51,7 +51,7 @@ def test_only_ratios_of_weights_matter(found: Models, density: float, factor: fl
     weights = [1.0 + index for index in range(len(found))]
     one = merge(base_of(found), found, density=density, weights=weights)
     scaled = [factor * weight for weight in weights]
-    same(one, merge(base_of(found), found, density=density, weights=scaled))
+    assert_same(one, merge(base_of(found), found, density=density, weights=scaled))
 
 
 @LAW
@@ -62,7 +62,7 @@ def test_the_order_does_not_matter_for_equal_weights(
     one = merge(base_of(found), found, density=density)
     mixed = list(found)
     shuffler.shuffle(mixed)  # pyright: ignore[reportAttributeAccessIssue]
-    same(one, merge(base_of(found), mixed, density=density), rtol=0.0)
+    assert_same(one, merge(base_of(found), mixed, density=density), rtol=0.0)
 
 
 @LAW
@@ -85,7 +85,9 @@ def test_the_stream_is_the_batch_after_every_step(found: Models, density: float)
     accumulator = TiesAccumulator(base, density)
     for index, own in enumerate(found):
         accumulator.add(own)
-        same(accumulator.merged(), merge(base, found[: index + 1], density=density), rtol=0.0)
+        assert_same(
+            accumulator.merged(), merge(base, found[: index + 1], density=density), rtol=0.0
+        )
 
 
 @LAW
@@ -126,14 +128,14 @@ def test_copies_give_the_trimmed_checkpoint(found: Models, density: float, num: 
     expected = {
         name: trim(value, trim_threshold(value, density)) for name, value in found[0].items()
     }
-    same(merge(None, [found[0]] * num, density=density), expected)
+    assert_same(merge(None, [found[0]] * num, density=density), expected)
 
 
 @LAW
 @given(models(), st.integers(1, 6))
 def test_one_checkpoint_at_density_one_is_itself(found: Models, exponent: int) -> None:
     base = {name: torch.full_like(value, 10.0**exponent) for name, value in found[0].items()}
-    same(merge(base, found[:1], density=1), found[0], rtol=0.0)
+    assert_same(merge(base, found[:1], density=1), found[0], rtol=0.0)
 
 
 def test_densities_can_differ_by_checkpoint() -> None:

@@ -116,7 +116,7 @@ def test_dropout_acts_only_where_it_is_asked_for(world: World) -> None:
     assert np.abs(found.detach().numpy() - behaviour).max() < 1e-5
 
 
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+@pytest.mark.parametrize("kind", [k for k in KINDS if k[1] == "lora"], ids="-".join)
 def test_bfloat16_runs_on_a_cpu(world: World, kind: tuple[str, str]) -> None:
     policy = make_policy(world.untrained(kind[0]), kind[1], model__dtype="bfloat16")
     nudge(policy, 0.01)

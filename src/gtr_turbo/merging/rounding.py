@@ -14,6 +14,7 @@ MOSTLY_UNCHANGED: Final = 0.5
 _SHORT_TYPES: Final = (torch.bfloat16, torch.float16)
 
 
+@final
 class MergeWarning(UserWarning):
     """A merge that can be done but will probably not be what was wanted."""
 
