@@ -66,7 +66,7 @@ def ezpoints_tiny() -> Config:
             value_clip=None,
         ),
         evaluation=EvaluationConfig(temperature=1.0, interval=10),
-        run=RunConfig(num_updates=15, num_threads=1),
+        run=RunConfig(num_updates=12, num_threads=1),
     )
 
 
