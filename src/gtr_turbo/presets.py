@@ -51,20 +51,13 @@ def ezpoints_tiny() -> Config:
     return Config(
         task=_tiny_task("ezpoints", {}),
         model=_TINY_MODEL,
-        critic=CriticConfig(hidden_sizes=(128,), learning_rate=1e-3),
+        critic=_TINY_CRITIC,
         sft=SftConfig(num_steps=120, learning_rate=2e-3, mistake_rate=0.8),
         rollout=RolloutConfig(
             num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=48
         ),
         guidance=GuidanceConfig(into="reward"),
-        ppo=PpoConfig(
-            epochs=2,
-            minibatch_size=128,
-            micro_batch_size=128,
-            learning_rate=2e-4,
-            decay_updates=40,
-            value_clip=None,
-        ),
+        ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=10),
         run=RunConfig(num_updates=12, num_threads=1),
     )
@@ -79,26 +72,35 @@ def points24_tiny() -> Config:
     return Config(
         task=_tiny_task("points24", {"only_solvable": True, "ranks": [2, 3, 4, 6]}),
         model=_TINY_MODEL,
-        critic=CriticConfig(hidden_sizes=(128,), learning_rate=1e-3),
+        critic=_TINY_CRITIC,
         sft=SftConfig(num_steps=600, num_episodes=4000, learning_rate=2e-3, mistake_rate=0.4),
         rollout=RolloutConfig(
             num_environments=64, turns_per_update=1024, temperature=0.6, max_new_tokens=64
         ),
         guidance=GuidanceConfig(into="reward"),
-        ppo=PpoConfig(
-            epochs=2,
-            minibatch_size=128,
-            micro_batch_size=128,
-            learning_rate=1e-4,
-            decay_updates=100,
-            value_clip=None,
-        ),
+        ppo=_tiny_ppo(learning_rate=1e-4, decay_updates=100),
         evaluation=EvaluationConfig(temperature=0.6, interval=10),
         run=RunConfig(num_updates=100, num_threads=1, keep_checkpoints=3),
     )
 
 
 _TINY_MODEL = ModelConfig(path="tiny:qwen2_5_vl", finetuning="full", dtype="float32", device="cpu")
+_TINY_CRITIC = CriticConfig(hidden_sizes=(128,), learning_rate=1e-3)
+
+
+def _tiny_ppo(learning_rate: float, decay_updates: int) -> PpoConfig:
+    """Return the policy update of the tiny presets: two passes, whole minibatches at once.
+
+    The value is not clipped: 0.1 per update would keep the critic from returns of 10.
+    """
+    return PpoConfig(
+        epochs=2,
+        minibatch_size=128,
+        micro_batch_size=128,
+        learning_rate=learning_rate,
+        decay_updates=decay_updates,
+        value_clip=None,
+    )
 
 
 def _tiny_task(name: str, rules: dict[str, RuleValue]) -> TaskConfig:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float32
+from torch import Tensor
 
 from gtr_turbo.core.batch import Scores, TokenRows
 from gtr_turbo.core.turns import Turn, picture_hash
@@ -111,13 +113,9 @@ def picture_effect(policy: AbstractPolicy, rows: TokenRows, temperature: float, 
         policy.score(part, temperature, temperature, values=False).token_logprob
         for part in (rows, blind)
     )
-    effect = float((seen - unseen).abs().max())
-    if not effect > 0:
-        raise VisionMismatchError(
-            f"blanking the pictures does not change any log-probability of the {who}.",
-            hint="are the pictures all blank, or lost on the way to the model?",
-        )
-    return effect
+    return _effect(
+        seen, unseen, who, "are the pictures all blank, or lost on the way to the model?"
+    )
 
 
 def teacher_picture_effect(
@@ -126,11 +124,17 @@ def teacher_picture_effect(
     """Return `picture_effect` of the teacher, through the teacher's own scoring."""
     seen = teacher.score(policy, rows)
     unseen = teacher.score(policy, replace(rows, vision=rows.vision.blank()))
+    return _effect(seen, unseen, "teacher", "are the pictures lost in the teacher's forward pass?")
+
+
+def _effect(
+    seen: Float32[Tensor, "turn seq"], unseen: Float32[Tensor, "turn seq"], who: str, hint: str
+) -> float:
+    """Return the largest difference; VisionMismatchError when there is none."""
     effect = float((seen - unseen).abs().max())
     if not effect > 0:
         raise VisionMismatchError(
-            "blanking the pictures does not change any log-probability of the teacher.",
-            hint="are the pictures lost in the teacher's forward pass?",
+            f"blanking the pictures does not change any log-probability of the {who}.", hint=hint
         )
     return effect
 
