@@ -24,8 +24,8 @@ from gtr_turbo.core.arguments import (
     SftArguments,
     TrainArguments,
 )
+from gtr_turbo.core.combinations import TINY_PREFIX
 from gtr_turbo.core.config import (
-    TINY_PREFIX,
     Config,
     flatten,
     parse_config,

@@ -64,6 +64,17 @@ class Broken(AbstractTask):
     def solvable(self) -> bool:
         return self.inner.solvable
 
+    @property
+    def episode_kind(self) -> str:
+        return self.inner.episode_kind
+
+    @property
+    def admissible_actions(self) -> tuple[str, ...]:
+        return self.inner.admissible_actions
+
+    def write_action(self, action: str) -> str:
+        return self.inner.write_action(action)
+
     def reset(self, seed: int | None = None) -> Observation:
         return self.seen(self.inner.reset(seed))
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from gtr_turbo.core.combinations import TINY_FAMILIES
 from gtr_turbo.core.config import (
     MUTABLE_AT_RESUME,
-    TINY_FAMILIES,
     Config,
     config_hash,
     differences,

@@ -12,14 +12,11 @@ from typing import Annotated, Any, Literal, final
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from gtr_turbo.core.combinations import refuse_impossible
 from gtr_turbo.core.plain_yaml import flatten
 from gtr_turbo.core.plain_yaml import read_yaml as read_yaml  # offered here beside `to_yaml`
 from gtr_turbo.core.refusals import explain, refuse_lookalikes
-from gtr_turbo.errors import ConfigError, nearest_hint
-
-TINY_PREFIX = "tiny:"
-"""`model.path` with this prefix asks for a small model that the run makes itself."""
-TINY_FAMILIES = ("qwen2_5_vl", "qwen3_vl")
+from gtr_turbo.errors import ConfigError
 
 RuleValue = bool | int | float | str | list[int] | list[str] | None
 
@@ -290,71 +287,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> "Config":
-        for refuse in (_refuse_tiny, _refuse_rounding, _refuse_critic, _refuse_schedule):
-            refuse(self)
+        refuse_impossible(self)
         return self
-
-
-def _refuse_tiny(config: Config) -> None:
-    """Refuse a tiny model of an unknown family or of reduced precision."""
-    family = config.model.path.removeprefix(TINY_PREFIX)
-    if not config.model.path.startswith(TINY_PREFIX):
-        return
-    if family not in TINY_FAMILIES:
-        raise ConfigError(
-            f'`model.path` names the tiny model family "{family}", which there is not.',
-            hint=nearest_hint(family, TINY_FAMILIES, "families"),
-        )
-    if config.model.dtype != "float32":
-        raise ConfigError(
-            f'a tiny model needs `model.dtype` "float32", got "{config.model.dtype}".',
-            hint="give --model.dtype float32.",
-        )
-
-
-def _refuse_rounding(config: Config) -> None:
-    """Refuse to train bfloat16 weights themselves: steps of this size are mostly rounded away."""
-    trained = {"model.finetuning": config.model.finetuning}
-    if config.sft.num_steps:
-        trained["sft.finetuning"] = config.sft.finetuning
-    for field, kind in trained.items():
-        if kind == "full" and config.model.dtype == "bfloat16":
-            raise ConfigError(
-                f'`{field}` "full" would train bfloat16 weights, which round small steps away.',
-                hint=f'use model.dtype "float32", or {field} "lora" (adapters are float32).',
-            )
-
-
-def _refuse_critic(config: Config) -> None:
-    """Refuse a critic with adapters of its own where there can be none."""
-    if config.critic.trunk != "own_adapter":
-        return
-    if config.model.finetuning == "full":
-        raise ConfigError(
-            '`critic.trunk` "own_adapter" needs adapters, but `model.finetuning` is "full".',
-            hint='use critic.trunk "frozen", or model.finetuning "lora".',
-        )
-    if config.model.gradient_checkpointing:
-        raise ConfigError(
-            '`critic.trunk` "own_adapter" cannot be combined with `model.gradient_checkpointing`:'
-            " the recomputed forward pass would run under the wrong adapter.",
-            hint='use critic.trunk "frozen", or switch gradient checkpointing off.',
-        )
-
-
-def _refuse_schedule(config: Config) -> None:
-    """Refuse a minibatch larger than an update, and a schedule for a teacher that never moves."""
-    if config.ppo.minibatch_size > config.rollout.turns_per_update:
-        raise ConfigError(
-            "`ppo.minibatch_size` must not exceed `rollout.turns_per_update`, got"
-            f" {config.ppo.minibatch_size} and {config.rollout.turns_per_update}.",
-            hint="an update cannot take a step on more turns than it has: lower the first.",
-        )
-    if config.merge.freeze_after is not None and config.guidance.teacher == "static":
-        raise ConfigError(
-            "`merge.freeze_after` has no effect on a static teacher.",
-            hint='use guidance.teacher "merged", or leave merge.freeze_after out.',
-        )
 
 
 MUTABLE_AT_RESUME = frozenset({

@@ -51,6 +51,27 @@ class AbstractTask(ABC):
     def solvable(self) -> bool:
         """True when the current episode could be won from its start under the rules in force."""
 
+    @property
+    @abstractmethod
+    def episode_kind(self) -> str:
+        """What sort of episode this is, so that success can be told apart by sort.
+
+        A task whose episodes are all of one sort returns its `task_id`.
+        Raises TaskError before the first reset.
+        """
+
+    @property
+    @abstractmethod
+    def admissible_actions(self) -> tuple[str, ...]:
+        """The actions that could be carried out now, in the task's own words, in a fixed order.
+
+        A step with one of them is legal. Raises TaskError before the first reset.
+        """
+
+    @abstractmethod
+    def write_action(self, action: str) -> str:
+        """Return a reply of valid format that chooses `action` and says nothing else."""
+
     @abstractmethod
     def reset(self, seed: int | None = None) -> Observation:
         """Start an episode and return its first observation.

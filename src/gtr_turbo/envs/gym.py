@@ -15,8 +15,7 @@ from gymnasium import spaces
 from gtr_turbo.envs import ezpoints, points24
 from gtr_turbo.envs.cards.entry import make_card_task
 from gtr_turbo.envs.cards.hands import hand_values
-from gtr_turbo.envs.cards.render import Picture
-from gtr_turbo.envs.cards.replies import write_reply
+from gtr_turbo.envs.drawing import Picture
 from gtr_turbo.errors import ConfigError, TaskError
 
 _GAMES: Final = {"ezpoints": ezpoints.GAME, "points24": points24.GAME}
@@ -64,10 +63,7 @@ class CardEnv(gymnasium.Env[Picture, np.int64]):
                 f"the action {action!r} is outside 0 … {len(self.action_names) - 1}.",
                 hint="`action_names` lists what each index stands for.",
             )
-        reply = write_reply(
-            cards=(), formula="", thoughts="", action=self.action_names[action], compact=True
-        )
-        result = self._task.step(reply)
+        result = self._task.step(self._task.write_action(self.action_names[action]))
         info = self._info() | {"legal": result.legal, "success": result.success}
         picture = result.observation.picture
         return picture, result.rewards["task"], result.terminated, result.truncated, info

@@ -8,7 +8,7 @@ from gtr_turbo.envs import ezpoints, points24
 from gtr_turbo.envs.base import AbstractTask, TaskEntry
 from gtr_turbo.errors import TaskError, UnknownNameError, nearest_hint
 
-PLUGIN_GROUP = "gtr_turbo.tasks"
+PLUGIN_GROUP = "gtr_turbo.environments"
 """Entry-point group under which other packages offer a `TaskEntry` by name."""
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from gtr_turbo.core.config import TINY_PREFIX, Config, parse_config, read_yaml
+from gtr_turbo.core.combinations import TINY_PREFIX
+from gtr_turbo.core.config import Config, parse_config, read_yaml
 from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.errors import ConfigError

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gtr_turbo.envs.cards.rules import CardRules, read_rules
+from gtr_turbo.envs.cards.rules import CardRules
+from gtr_turbo.envs.rules import read_rules
 from gtr_turbo.errors import ConfigError
 
 

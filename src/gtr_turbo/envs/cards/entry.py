@@ -6,8 +6,8 @@ from typing import Any
 
 from gtr_turbo.envs.base import TaskEntry
 from gtr_turbo.envs.cards.games import CardGame
-from gtr_turbo.envs.cards.rules import read_rules
 from gtr_turbo.envs.cards.task import CardTask
+from gtr_turbo.envs.rules import read_rules
 
 
 def card_entry(game: CardGame, summary: str) -> TaskEntry:

@@ -6,29 +6,24 @@ then copied. The same state always has the same bytes (under one version of Pill
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from gtr_turbo.envs.cards.hands import Card, Hand
-
-Picture = UInt8[np.ndarray, "height width channel"]
-_Color = tuple[int, int, int]
+from gtr_turbo.envs.drawing import Color, Picture, load_font
 
 TABLE_SIDE = 300
 """Height and width of the table in pixels."""
 CELL_SIDE = 28
 """Height and width of a compact card: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
 
-_GREEN: _Color = (0x35, 0x65, 0x4D)
-_WHITE: _Color = (255, 255, 255)
-_BLACK: _Color = (0, 0, 0)
-_RED: _Color = (200, 0, 0)
-_EDGE: _Color = (70, 70, 70)
+_GREEN: Color = (0x35, 0x65, 0x4D)
+_WHITE: Color = (255, 255, 255)
+_BLACK: Color = (0, 0, 0)
+_RED: Color = (200, 0, 0)
+_EDGE: Color = (70, 70, 70)
 _SUIT_SIGNS = {"H": "♥", "S": "♠", "D": "♦", "C": "♣"}
-_FONTS = Path(__file__).parent / "fonts"
 _TEXT_LEFT = 10
 _TEN_FACE = "10"
 
@@ -79,7 +74,7 @@ def _table_card(card: Card, width: int, height: int) -> Picture:
     image.paste(corner, (inset, inset))
     far = (width - inset - corner.width, height - inset - corner.height)
     image.paste(corner.transpose(Image.Transpose.ROTATE_180), far)
-    sign_font = _font(width * 60 // 100, bold=False)
+    sign_font = load_font(width * 60 // 100)
     pen.text((width / 2, height / 2), _SUIT_SIGNS[card.suit], color, sign_font, anchor="mm")
     return np.asarray(image)
 
@@ -91,9 +86,9 @@ def _card_corner(card: Card, card_width: int) -> Image.Image:
     width = card_width * 34 // 100
     image = Image.new("RGB", (width, height), _WHITE)
     pen = ImageDraw.Draw(image)
-    rank_font = _font(card_width * (23 if card.face == _TEN_FACE else 30) // 100, bold=True)
+    rank_font = load_font(card_width * (23 if card.face == _TEN_FACE else 30) // 100, bold=True)
     pen.text((width / 2, line / 2), card.face, color, rank_font, anchor="mm")
-    sign_font = _font(card_width * 22 // 100, bold=False)
+    sign_font = load_font(card_width * 22 // 100)
     sign_middle = (width / 2, (line + height) / 2)
     pen.text(sign_middle, _SUIT_SIGNS[card.suit], color, sign_font, anchor="mm")
     return image
@@ -107,8 +102,8 @@ def _compact_card(card: Card) -> Picture:
     pen = ImageDraw.Draw(image)
     pen.rectangle((0, 0, CELL_SIDE - 1, CELL_SIDE - 1), outline=_EDGE)
     size = 16 if card.face == _TEN_FACE else 22
-    pen.text((12, 12), card.face, color, _font(size, bold=True), anchor="mm")
-    pen.text((22, 22), _SUIT_SIGNS[card.suit], color, _font(11, bold=False), anchor="mm")
+    pen.text((12, 12), card.face, color, load_font(size, bold=True), anchor="mm")
+    pen.text((22, 22), _SUIT_SIGNS[card.suit], color, load_font(11), anchor="mm")
     return np.asarray(image)
 
 
@@ -133,18 +128,11 @@ def _write_formula(picture: Picture, num_cards: int, formula: Sequence[str]) -> 
 @lru_cache(maxsize=64)
 def _word(text: str, size: int) -> Picture:
     """Return a piece of text, white on green, as high as a line and as wide as it runs."""
-    font = _font(size, bold=False)
+    font = load_font(size)
     image = Image.new("RGB", (round(font.getlength(text)), sum(font.getmetrics())), _GREEN)
     ImageDraw.Draw(image).text((0, 0), text, _WHITE, font)
     return np.asarray(image)
 
 
-@lru_cache(maxsize=32)
-def _font(size: int, *, bold: bool) -> ImageFont.FreeTypeFont:
-    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
-    engine = ImageFont.Layout.BASIC
-    return ImageFont.truetype(_FONTS / name, size, layout_engine=engine)
-
-
-def _suit_color(suit: str) -> _Color:
+def _suit_color(suit: str) -> Color:
     return _RED if suit in "HD" else _BLACK

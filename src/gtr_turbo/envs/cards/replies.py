@@ -1,172 +1,37 @@
-"""Replies of card games: the JSON that is asked for, how it is written and how it is read.
+"""Replies of card games, which also say what the agent reads in the picture.
 
     {"cards": ["10D", "JS", …], "formula": "10-", "thoughts": "…", "action": "7"}
 
-Reading never raises. A strict reader takes a whole JSON object; where that fails a tolerant one
-looks for a complete ``"action": "…"`` (a reply that was cut off after it still has an action, but
-no valid format). Every reply ends with an action or none, a verdict on its format and, unless all
-is well, a reason from a closed list.
+Operators may also be written × ÷ −, and the formula's key may be `current formula`.
 """
 
-import json
-import re
 from collections.abc import Collection, Sequence
-from enum import StrEnum
-from typing import Any, final
 
 from gtr_turbo.core.turns import ParsedReply
+from gtr_turbo.envs import replies
 
 REPLY_KEYS = ("cards", "formula", "thoughts", "action")
 """Keys of a reply, in the order in which they are written."""
 
-MAX_CHARACTERS = 8_192
-"""Longer replies are not read: it bounds the work; a reply of 256 tokens has about a thousand."""
-MAX_DEPTH = 8
-"""Deeper nesting is not read: the JSON reader recurses, and an honest reply needs only 2."""
-
-_OLD_FORMULA_KEY = "current formula"
-"""The key that the lineage's prompt shows; read as `formula`."""
+_OTHER_KEYS = {"current formula": "formula"}
+"""The key that the lineage's prompt shows."""
 _SYNONYMS = {"×": "*", "÷": "/", "−": "-"}
-
-_FENCED = re.compile(r"\A```(?:json|JSON)?\s*(.*?)\s*```\Z", re.DOTALL)
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
-_QUOTED_ACTION = re.compile(r'(?<!\\)"action"\s*:\s*(?:"([^"\\]*)")?')
-
-
-@final
-class Reason(StrEnum):
-    """Why a reply has no action, or no valid format."""
-
-    EMPTY = "the reply is empty"
-    TOO_LONG = "the reply is too long to be read"
-    NO_OBJECT = "there is no JSON object"
-    TOO_DEEP = "the JSON is nested too deeply"
-    NO_ACTION = "there is no action"
-    TWO_ACTIONS = "there are several actions"
-    NOT_TEXT = "the action is not a text"
-    UNKNOWN_ACTION = "the action is not one of the game's"
-    CUT_OFF = "the JSON object is not complete"
-    NOT_JSON = "the object is not valid JSON"
-    TEXT_AROUND = "there is text around the JSON object"
-    REPEATED_KEYS = "a key occurs twice"
-    MISSING_KEYS = "a required key is missing"
 
 
 def write_reply(
     *, cards: Sequence[str], formula: str, thoughts: str, action: str, compact: bool
 ) -> str:
     """Return a reply of valid format; `compact` leaves out the blanks between its parts."""
-    reply = {"cards": list(cards), "formula": formula, "thoughts": thoughts, "action": action}
-    separators = (",", ":") if compact else (", ", ": ")
-    return json.dumps(reply, ensure_ascii=False, separators=separators)
+    fields = {"cards": list(cards), "formula": formula, "thoughts": thoughts, "action": action}
+    return replies.write_reply(fields, compact=compact)
 
 
 def parse_reply(text: str, actions: Collection[str]) -> ParsedReply:
-    """Return what a reply says to do, where `actions` are the game's words.
+    """Return what a reply says to do, where `actions` are the game's words."""
 
-    Operators may also be written × ÷ −, and the formula's key may be `current formula`. Nothing is
-    guessed: two different readings, or a word that is no action, give no action.
-    """
-    if len(text) > MAX_CHARACTERS:
-        return _rejected(Reason.TOO_LONG)
-    body = text.strip()
-    fenced = _FENCED.match(body)
-    if fenced is not None:
-        body = fenced.group(1)
-    start = body.find("{")
-    if start < 0:
-        return _rejected(Reason.NO_OBJECT if body else Reason.EMPTY)
-    end, depth = _object_end(body, start)
-    if depth > MAX_DEPTH:
-        return _rejected(Reason.TOO_DEEP)
-    if end is None:
-        return _parse_tolerantly(body[start:], Reason.CUT_OFF, actions)
-    pairs = _load_pairs(body[start:end])
-    if pairs is None:
-        return _parse_tolerantly(body[start:end], Reason.NOT_JSON, actions)
-    return _parse_pairs(pairs, is_whole=(start, end) == (0, len(body)), actions=actions)
+    def read_action(text: str) -> str | None:
+        word = _SYNONYMS.get(text, text)
+        return word if word in actions else None
 
-
-def _rejected(reason: Reason, *, valid_format: bool = False) -> ParsedReply:
-    return ParsedReply(action=None, valid_format=valid_format, reason=reason.value)
-
-
-def _object_end(text: str, start: int) -> tuple[int | None, int]:
-    """Return where the object that opens at `start` ends (None: it does not), and its depth.
-
-    The search stops as soon as the depth exceeds `MAX_DEPTH`.
-    """
-    depth = deepest = 0
-    for match in _STRING_OR_BRACKET.finditer(text, start):
-        mark = match.group()
-        if mark in ("{", "["):
-            depth += 1
-            deepest = max(deepest, depth)
-            if depth > MAX_DEPTH:
-                return None, deepest
-        elif mark in ("}", "]"):
-            depth -= 1
-            if depth == 0:
-                return match.end(), deepest
-    return None, deepest
-
-
-_Pairs = tuple[tuple[str, Any], ...]
-
-
-def _load_pairs(text: str) -> _Pairs | None:
-    """Return the key-value pairs of a JSON object, repeated keys included; None: not JSON."""
-    try:
-        return json.loads(text, object_pairs_hook=tuple)
-    except ValueError:
-        return None
-
-
-def _parse_pairs(pairs: _Pairs, *, is_whole: bool, actions: Collection[str]) -> ParsedReply:
-    keys = [key for key, _ in pairs]
-    num_actions = keys.count("action")
-    if num_actions > 1:
-        return _rejected(Reason.TWO_ACTIONS)
-    fault = _format_fault(keys, is_whole=is_whole)
-    if num_actions == 0:
-        return _rejected(Reason.NO_ACTION)
-    value = next(value for key, value in pairs if key == "action")
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        return _rejected(Reason.NOT_TEXT, valid_format=fault is None)
-    action = _as_action(value, actions)
-    if action is None:
-        return _rejected(Reason.UNKNOWN_ACTION, valid_format=fault is None)
-    return ParsedReply(action=action, valid_format=fault is None, reason=fault and fault.value)
-
-
-def _format_fault(keys: list[str], *, is_whole: bool) -> Reason | None:
-    """Return what is wrong with a parsed object's format, or None."""
-    names = ["formula" if key == _OLD_FORMULA_KEY else key for key in keys]
-    if len(set(names)) < len(names):
-        return Reason.REPEATED_KEYS
-    if not set(REPLY_KEYS) <= set(names):
-        return Reason.MISSING_KEYS
-    return None if is_whole else Reason.TEXT_AROUND
-
-
-def _parse_tolerantly(text: str, fault: Reason, actions: Collection[str]) -> ParsedReply:
-    """Return the one complete quoted action in a text that is no JSON object."""
-    matches = list(_QUOTED_ACTION.finditer(text))
-    if len(matches) > 1:
-        return _rejected(Reason.TWO_ACTIONS)
-    value = matches[0].group(1) if matches else None
-    if value is None:
-        return _rejected(fault if matches else Reason.NO_ACTION)
-    action = _as_action(value, actions)
-    if action is None:
-        return _rejected(Reason.UNKNOWN_ACTION)
-    return ParsedReply(action=action, valid_format=False, reason=fault.value)
-
-
-def _as_action(value: str, actions: Collection[str]) -> str | None:
-    """Return the game's word for an action's text, or None when it has none."""
-    word = value.strip()
-    word = _SYNONYMS.get(word, word)
-    return word if word in actions else None
+    form = replies.ReplyForm(keys=REPLY_KEYS, read_action=read_action, other_keys=_OTHER_KEYS)
+    return replies.parse_reply(text, form)

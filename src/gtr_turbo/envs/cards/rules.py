@@ -4,12 +4,9 @@ Defaults are the paper's; where the released code of the lineage differs, the ot
 switch follows it (docs/environments.md has the table).
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, final
+from typing import Annotated, Literal, final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from gtr_turbo.errors import ConfigError, nearest_hint
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Rank = Annotated[int, Field(ge=1, le=13)]
 
@@ -66,30 +63,3 @@ class CardRules(BaseModel):
         if not self.ranks or len(set(self.ranks)) < len(self.ranks):
             raise ValueError(f"`ranks` must be distinct and at least one, got {list(self.ranks)}.")
         return self
-
-
-def read_rules(defaults: CardRules, rules: Mapping[str, Any]) -> CardRules:
-    """Return the defaults, some of them overridden.
-
-    Raises ConfigError for an unknown rule (naming the nearest) and for a bad value.
-    """
-    known = CardRules.model_fields
-    for name in rules:
-        if name not in known:
-            raise ConfigError(
-                f'there is no rule named "{name}".', hint=nearest_hint(name, known, "rules")
-            )
-    try:
-        return CardRules.model_validate(defaults.model_dump() | dict(rules))
-    except ValidationError as error:
-        raise ConfigError(_first_fault(error)) from error
-
-
-def _first_fault(error: ValidationError) -> str:
-    """Return pydantic's first complaint in the project's form."""
-    fault = error.errors(include_url=False)[0]
-    message = fault["msg"].removeprefix("Value error, ")
-    if not fault["loc"]:
-        return message
-    where = ".".join(str(part) for part in fault["loc"])
-    return f"rule `{where}`: {message}, got {fault['input']!r}."

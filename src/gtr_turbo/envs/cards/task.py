@@ -15,13 +15,10 @@ from gtr_turbo.envs.cards.hands import Card, Hand, check_deal, deal, hand_values
 from gtr_turbo.envs.cards.prompts import formula_text, write_prompt
 from gtr_turbo.envs.cards.replies import parse_reply, write_reply
 from gtr_turbo.envs.cards.rules import CardRules
-from gtr_turbo.errors import ConfigError, TaskError
+from gtr_turbo.envs.episodes import EpisodeKeeper, make_generator
 
 REGISTERED_STEP_LIMIT = 300
 """Outer limit under `length_limit: tokens`, where illegal actions need not lengthen the formula."""
-
-_SEED_BOUND = 2**53
-"""Drawn seeds stay below it, so that any JSON reader keeps them exact."""
 
 
 @final
@@ -51,11 +48,7 @@ class _Outcome:
 
 @final
 class CardTask(AbstractTask):
-    """One seat at a card game.
-
-    Two generators: `_seeds` hands out episode seeds; `_chance` is made anew from each episode's
-    seed and makes the deal and, where the rules ask for them, random actions.
-    """
+    """One seat at a card game; chance makes the deal and, where the rules ask, random actions."""
 
     def __init__(self, game: CardGame, rules: CardRules, seed: int) -> None:
         """Raise ConfigError when the rules don't fit the game, or the seed is negative."""
@@ -64,9 +57,7 @@ class CardTask(AbstractTask):
         self.actions = game.actions(rules)
         """Every action, in the order that the Gymnasium environment numbers them."""
         check_deal(game.num_cards, rules, lambda values: game.can_win(values, rules))
-        self._seeds = _generator(seed)
-        self._chance = _generator(seed)
-        self._episode: _Episode | None = None
+        self._keeper = EpisodeKeeper(game.task_id, seed, _write_episode, _read_episode)
         self._shown: Observation | None = None
 
     @property
@@ -84,38 +75,53 @@ class CardTask(AbstractTask):
     @property
     def episode_seed(self) -> int:
         """Seed from which the current hand was dealt."""
-        return self._current.seed
+        return self._keeper.current.seed
 
     @property
     def hand(self) -> Hand:
         """The cards on the table, from left to right."""
-        return self._current.hand
+        return self._keeper.current.hand
 
     @property
     def formula(self) -> tuple[str, ...]:
         """The tokens written so far, blanks of illegal actions included."""
-        return self._current.formula
+        return self._keeper.current.formula
 
     @property
     def solvable(self) -> bool:
         """True when the hand has a winning formula that fits into the length limit."""
         return self.game.can_win(self._values, self.rules)
 
+    @property
+    def episode_kind(self) -> str:
+        """The game: its hands are all of one sort."""
+        return self.task_id
+
+    @property
+    def admissible_actions(self) -> tuple[str, ...]:
+        """Every action but numbers that no unused card holds; none after the longest formula."""
+        if self._is_too_long:
+            return ()
+        return tuple(a for a in self.actions if a not in NUMBERS or self._holds_another(a))
+
+    def write_action(self, action: str) -> str:
+        """Return a reply that chooses `action`, with nothing in its other fields."""
+        return write_reply(cards=(), formula="", thoughts="", action=action, compact=True)
+
     def reset(self, seed: int | None = None) -> Observation:
         """Deal a hand and return its first observation. Raises ConfigError for a negative seed."""
-        if seed is None:
-            seed = int(self._seeds.integers(_SEED_BOUND))
-        chance = _generator(seed)
+        seed = self._keeper.draw_seed(seed)
+        chance = make_generator(seed)
         hand = deal(self.game.num_cards, self.rules, chance)
         while self.rules.only_solvable and not self._can_win(hand):
             hand = deal(self.game.num_cards, self.rules, chance)
-        self._chance = chance
-        self._move_to(_Episode(seed=seed, hand=hand))
+        self._keeper.begin(_Episode(seed=seed, hand=hand), chance)
+        self._shown = None
         return self.observation
 
     def step(self, reply: str) -> StepResult:
         """Read a reply, apply it, and return what follows. Raises TaskError after the end."""
-        episode = self._running
+        episode = self._keeper.running
         parsed = parse_reply(reply, self.actions)
         action, is_random = self._chosen(parsed)
         outcome = self._outcome(action)
@@ -124,7 +130,7 @@ class CardTask(AbstractTask):
         if self.rules.end_at_first_penalty and outcome.reward < 0 and not outcome.truncated:
             terminated = True
         truncated = not terminated and (outcome.truncated or num_steps >= self._step_limit)
-        self._move_to(
+        self._keeper.move_to(
             replace(
                 episode,
                 formula=outcome.formula,
@@ -132,6 +138,7 @@ class CardTask(AbstractTask):
                 ended=terminated or truncated,
             )
         )
+        self._shown = None
         return StepResult(
             observation=self.observation,
             parsed=parsed,
@@ -152,7 +159,7 @@ class CardTask(AbstractTask):
         no right plan is left, the expert says so and hands in what stands there, which is the
         cheapest way out.
         """
-        episode, written = self._running, self._written
+        episode, written = self._keeper.running, self._written
         if mistake:
             plan = expert.wrong_plan(self.game, self.rules, self._values, written, generator)
         else:
@@ -161,7 +168,7 @@ class CardTask(AbstractTask):
                 room = min(room, self.rules.max_tokens - len(self.formula))
             plan = expert.right_plan(self.game, self.rules, self._values, written, room)
         trace: list[Demonstration] = []
-        while not self._current.ended:
+        while not self._keeper.current.ended:
             rest = () if plan is None else plan[len(self._written) :]
             action = rest[0] if rest else EQUALS
             reply = self._expert_reply(plan, action)
@@ -171,55 +178,12 @@ class CardTask(AbstractTask):
 
     def state(self) -> JsonState:
         """Return a snapshot: the episode and both generators."""
-        episode = self._episode
-        return {
-            "task_id": self.task_id,
-            "seeds": self._seeds.bit_generator.state,
-            "chance": self._chance.bit_generator.state,
-            "episode": None
-            if episode is None
-            else {
-                "seed": episode.seed,
-                "hand": [[card.rank, card.suit] for card in episode.hand],
-                "formula": list(episode.formula),
-                "num_steps": episode.num_steps,
-                "ended": episode.ended,
-            },
-        }
+        return self._keeper.state()
 
     def restore(self, state: JsonState) -> None:
         """Continue from a snapshot. Raises TaskError when it is another task's, or damaged."""
-        if state.get("task_id") != self.task_id:
-            raise TaskError(
-                f"a snapshot of {state.get('task_id')!r} can't be restored into {self.task_id!r}.",
-                hint="restore it into a task of the same name and rules.",
-            )
-        try:
-            seeds, chance = _generator(0), _generator(0)
-            seeds.bit_generator.state = state["seeds"]
-            chance.bit_generator.state = state["chance"]
-            episode = None if state["episode"] is None else _read_episode(state["episode"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise TaskError(f"a snapshot of {self.task_id!r} is damaged: {error!r}.") from error
-        self._seeds, self._chance = seeds, chance
-        self._move_to(episode)
-
-    @property
-    def _current(self) -> _Episode:
-        """The episode, running or over."""
-        if self._episode is None:
-            raise TaskError(f"{self.task_id} has no episode yet.", hint="call `reset()` first.")
-        return self._episode
-
-    @property
-    def _running(self) -> _Episode:
-        """The episode, which must not be over."""
-        if self._current.ended:
-            raise TaskError(
-                f"the episode of {self.task_id} is over, so it takes no step.",
-                hint="call `reset()` after `terminated` or `truncated`.",
-            )
-        return self._current
+        self._keeper.restore(state)
+        self._shown = None
 
     @property
     def _values(self) -> tuple[int, ...]:
@@ -235,22 +199,23 @@ class CardTask(AbstractTask):
         limits = {"steps": self.rules.max_steps, "tokens": REGISTERED_STEP_LIMIT}
         return limits[self.rules.length_limit]
 
+    @property
+    def _is_too_long(self) -> bool:
+        """Whether the next step is refused whatever it is (the lineage's length limit)."""
+        return self.rules.length_limit == "tokens" and len(self.formula) > self.rules.max_tokens
+
     def _can_win(self, hand: Hand) -> bool:
         return self.game.can_win(hand_values(hand, self.rules), self.rules)
-
-    def _move_to(self, episode: _Episode | None) -> None:
-        self._episode = episode
-        self._shown = None
 
     def _chosen(self, parsed: ParsedReply) -> tuple[str | None, bool]:
         """Return the action to carry out (None: none), and whether chance chose it."""
         if parsed.action is not None or self.rules.unreadable_reply == "illegal":
             return parsed.action, False
-        return self.actions[self._chance.integers(len(self.actions))], True
+        return self.actions[self._keeper.chance.integers(len(self.actions))], True
 
     def _outcome(self, action: str | None) -> _Outcome:
         formula = self.formula
-        if self.rules.length_limit == "tokens" and len(formula) > self.rules.max_tokens:
+        if self._is_too_long:
             return _Outcome(
                 formula=formula, reward=self.rules.reward_illegal, legal=False, truncated=True
             )
@@ -278,7 +243,7 @@ class CardTask(AbstractTask):
         return evaluate(self._written) == self.rules.target
 
     def _show(self) -> Observation:
-        episode = self._current
+        episode = self._keeper.current
         compact = self.rules.picture == "compact"
         names = " ".join(card.name for card in episode.hand)
         end = " ended" if episode.ended else ""
@@ -302,6 +267,16 @@ class CardTask(AbstractTask):
         )
 
 
+def _write_episode(episode: _Episode) -> JsonState:
+    return {
+        "seed": episode.seed,
+        "hand": [[card.rank, card.suit] for card in episode.hand],
+        "formula": list(episode.formula),
+        "num_steps": episode.num_steps,
+        "ended": episode.ended,
+    }
+
+
 def _read_episode(state: JsonState) -> _Episode:
     return _Episode(
         seed=int(state["seed"]),
@@ -310,9 +285,3 @@ def _read_episode(state: JsonState) -> _Episode:
         num_steps=int(state["num_steps"]),
         ended=bool(state["ended"]),
     )
-
-
-def _generator(seed: int) -> np.random.Generator:
-    if seed < 0:
-        raise ConfigError(f"a seed must not be negative, got {seed}.")
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
