@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gtr_turbo.envs.cards.replies import (
-    MAX_CHARACTERS,
-    MAX_DEPTH,
-    REPLY_KEYS,
-    Reason,
-    parse_reply,
-    write_reply,
-)
+from gtr_turbo.envs.cards.replies import REPLY_KEYS, parse_reply, write_reply
 from gtr_turbo.envs.points24 import ACTIONS
+from gtr_turbo.envs.replies import MAX_CHARACTERS, MAX_DEPTH, Reason
 
 CASES = Path(__file__).parents[2] / "cases" / "points24_replies.json"
 REPLIES = json.loads(CASES.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """Pictures of hands: the lineage's table, and a compact one for tiny models.
 
-Faces show rank and suit in the bundled DejaVu fonts. Each face and each word is drawn once and
+Faces show rank and suit in the bundled DejaVu fonts, for other card tables too. Each face and each word is drawn once and
 then copied. The same state always has the same bytes (under one version of Pillow).
 """
 
@@ -18,11 +18,11 @@ TABLE_SIDE = 300
 CELL_SIDE = 28
 """Height and width of a compact card: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
 
-_GREEN: Color = (0x35, 0x65, 0x4D)
-_WHITE: Color = (255, 255, 255)
+GREEN: Color = (0x35, 0x65, 0x4D)
+WHITE: Color = (255, 255, 255)
 _BLACK: Color = (0, 0, 0)
 _RED: Color = (200, 0, 0)
-_EDGE: Color = (70, 70, 70)
+EDGE: Color = (70, 70, 70)
 _SUIT_SIGNS = {"H": "♥", "S": "♠", "D": "♦", "C": "♣"}
 _TEXT_LEFT = 10
 _TEN_FACE = "10"
@@ -41,12 +41,12 @@ def draw_table(hand: Hand, formula: Sequence[str]) -> Picture:
 
 def draw_compact(hand: Hand) -> Picture:
     """Return the cards side by side, one cell of 28 × 28 pixels for each; no formula."""
-    return np.concatenate([_compact_card(card) for card in hand], axis=1)
+    return np.concatenate([draw_cell(card) for card in hand], axis=1)
 
 
 @cache
 def _empty_table() -> Picture:
-    return np.full((TABLE_SIDE, TABLE_SIDE, 3), _GREEN, np.uint8)
+    return np.full((TABLE_SIDE, TABLE_SIDE, 3), GREEN, np.uint8)
 
 
 @lru_cache(maxsize=256)
@@ -57,18 +57,21 @@ def _table_with_hand(hand: Hand) -> Picture:
     picture = _empty_table().copy()
     for i, card in enumerate(hand):
         left = 5 + int(i * width * 1.1)
-        picture[top : top + height, left : left + width] = _table_card(card, width, height)
+        picture[top : top + height, left : left + width] = draw_card(card, width, height)
     return picture
 
 
 @lru_cache(maxsize=256)
-def _table_card(card: Card, width: int, height: int) -> Picture:
-    """Return a card face: rank and suit in two corners, the suit large in the middle."""
-    color = _suit_color(card.suit)
-    image = Image.new("RGB", (width, height), _GREEN)
+def draw_card(card: Card, width: int, height: int) -> Picture:
+    """Return a card face: rank and suit in two corners, the suit large in the middle.
+
+    Not to be written into: every caller gets the same array.
+    """
+    color = suit_color(card.suit)
+    image = Image.new("RGB", (width, height), GREEN)
     pen = ImageDraw.Draw(image)
     radius = width // 12
-    pen.rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=_WHITE, outline=_EDGE)
+    pen.rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=WHITE, outline=EDGE)
     corner = _card_corner(card, width)
     inset = radius // 2 + 1
     image.paste(corner, (inset, inset))
@@ -81,10 +84,10 @@ def _table_card(card: Card, width: int, height: int) -> Picture:
 
 def _card_corner(card: Card, card_width: int) -> Image.Image:
     """Return rank and suit, one above the other, as they stand in a corner."""
-    color = _suit_color(card.suit)
+    color = suit_color(card.suit)
     height, line = card_width * 50 // 100, card_width * 28 // 100
     width = card_width * 34 // 100
-    image = Image.new("RGB", (width, height), _WHITE)
+    image = Image.new("RGB", (width, height), WHITE)
     pen = ImageDraw.Draw(image)
     rank_font = load_font(card_width * (23 if card.face == _TEN_FACE else 30) // 100, bold=True)
     pen.text((width / 2, line / 2), card.face, color, rank_font, anchor="mm")
@@ -95,12 +98,15 @@ def _card_corner(card: Card, card_width: int) -> Image.Image:
 
 
 @lru_cache(maxsize=256)
-def _compact_card(card: Card) -> Picture:
-    """Return a cell: the rank as large as it fits, a small suit at the lower right."""
-    color = _suit_color(card.suit)
-    image = Image.new("RGB", (CELL_SIDE, CELL_SIDE), _WHITE)
+def draw_cell(card: Card) -> Picture:
+    """Return a cell: the rank as large as it fits, a small suit at the lower right.
+
+    Not to be written into: every caller gets the same array.
+    """
+    color = suit_color(card.suit)
+    image = Image.new("RGB", (CELL_SIDE, CELL_SIDE), WHITE)
     pen = ImageDraw.Draw(image)
-    pen.rectangle((0, 0, CELL_SIDE - 1, CELL_SIDE - 1), outline=_EDGE)
+    pen.rectangle((0, 0, CELL_SIDE - 1, CELL_SIDE - 1), outline=EDGE)
     size = 16 if card.face == _TEN_FACE else 22
     pen.text((12, 12), card.face, color, load_font(size, bold=True), anchor="mm")
     pen.text((22, 22), _SUIT_SIGNS[card.suit], color, load_font(11), anchor="mm")
@@ -129,10 +135,11 @@ def _write_formula(picture: Picture, num_cards: int, formula: Sequence[str]) -> 
 def _word(text: str, size: int) -> Picture:
     """Return a piece of text, white on green, as high as a line and as wide as it runs."""
     font = load_font(size)
-    image = Image.new("RGB", (round(font.getlength(text)), sum(font.getmetrics())), _GREEN)
-    ImageDraw.Draw(image).text((0, 0), text, _WHITE, font)
+    image = Image.new("RGB", (round(font.getlength(text)), sum(font.getmetrics())), GREEN)
+    ImageDraw.Draw(image).text((0, 0), text, WHITE, font)
     return np.asarray(image)
 
 
-def _suit_color(suit: str) -> Color:
+def suit_color(suit: str) -> Color:
+    """Return red for hearts and diamonds, else black."""
     return _RED if suit in "HD" else _BLACK
