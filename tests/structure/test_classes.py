@@ -7,6 +7,7 @@ from tests.structure.source import called, classes, functions, name_of, source_f
 
 OPEN_BASES = {
     "Section": "the parts of the configuration share one set of pydantic settings",
+    "EpisodeRecord": "a protocol: the fields that every task's record of an episode has",
 }
 ENUM_BASES = {"Enum", "IntEnum", "StrEnum", "enum.Enum", "enum.IntEnum", "enum.StrEnum"}
 FRAMEWORK_SUPER = {"nn.Module", "torch.nn.Module", "Module", "gym.Env", "gymnasium.Env", "Env"}

@@ -1,6 +1,6 @@
 """Environments: pictures and prompts out, text in. numpy and Pillow only, never torch.
 
-Importing this package also makes the card games known to Gymnasium.
+Importing this package also makes the games known to Gymnasium.
 """
 
 from gtr_turbo.envs.base import AbstractTask, Demonstration, TaskEntry

@@ -50,9 +50,9 @@ class Worth:
         return max(self.stand, self.hit)
 
 
-def best_action(own: Count, up_card: int, rules: BlackjackRules) -> str:
-    """Return the best action; the step limit is not looked at."""
-    return worth(own, up_card, rules).best_action
+def best_play(rules: BlackjackRules) -> Play:
+    """Return the play that earns most on average; it does not look at the step limit."""
+    return lambda own, up_card: worth(own, up_card, rules).best_action
 
 
 def worth(own: Count, up_card: int, rules: BlackjackRules) -> Worth:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, final
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gtr_turbo.envs.cards.hands import SUITS, Card, Hand
 
@@ -30,6 +30,10 @@ ACE_BONUS: Final = 10
 SHOE_SIZE: Final = 40
 """No hand needs more: the player has 21 cards at most when standing (21 aces), the dealer 17 (16
 points, none below an ace, and one card more)."""
+
+
+_CARDS: Final = tuple(Card(rank, suit) for rank in range(NUM_RANKS + 1) for suit in SUITS)
+"""Every card at rank · 4 + suit; those of rank 0 are never dealt."""
 
 
 @final
@@ -64,6 +68,16 @@ class BlackjackRules(BaseModel):
     """`table`: 300 × 300 pixels as in the lineage; `compact`: cells of 28 × 28 pixels."""
     prompt: Literal["full", "compact"] = "full"
     """`full`: role, rules and template; `compact`: a few words, for tiny models."""
+
+    @model_validator(mode="after")
+    def _check_rewards(self) -> "BlackjackRules":
+        if not self.reward_loss <= self.reward_draw <= self.reward_win <= self.reward_natural:
+            raise ValueError(
+                "`reward_loss`, `reward_draw`, `reward_win` and `reward_natural` must not decrease "
+                f"in this order, got {self.reward_loss}, {self.reward_draw}, {self.reward_win} and "
+                f"{self.reward_natural}."
+            )
+        return self
 
 
 @final
@@ -127,8 +141,8 @@ def draw_shoe(generator: np.random.Generator) -> Hand:
     ranks = generator.integers(1, NUM_RANKS + 1, size=SHOE_SIZE)
     faces = generator.integers(TEN + 1, NUM_RANKS + 1, size=SHOE_SIZE)
     suits = generator.integers(len(SUITS), size=SHOE_SIZE)
-    shown = np.where(ranks >= TEN, faces, ranks)
-    return tuple(Card(int(rank), SUITS[suit]) for rank, suit in zip(shown, suits, strict=True))
+    places = np.where(ranks >= TEN, faces, ranks) * len(SUITS) + suits
+    return tuple(_CARDS[place] for place in places.tolist())
 
 
 def settle(player: Hand, dealer: Hand, rest: Sequence[Card], rules: BlackjackRules) -> Ending:

@@ -1,7 +1,8 @@
 """Pictures of hands: the lineage's table, and a compact one for tiny models.
 
-Faces show rank and suit in the bundled DejaVu fonts, for other card tables too. Each face and each word is drawn once and
-then copied. The same state always has the same bytes (under one version of Pillow).
+Faces show rank and suit in the bundled DejaVu fonts; other card tables use them too. Each face and
+each word is drawn once and then copied. The same state always has the same bytes (under one version
+of Pillow).
 """
 
 from collections.abc import Sequence

@@ -95,6 +95,7 @@ class CardTask(AbstractTask):
     @property
     def episode_kind(self) -> str:
         """The game: its hands are all of one sort."""
+        _ = self._keeper.current
         return self.task_id
 
     @property

@@ -89,7 +89,8 @@ class NumberLineTask(AbstractTask):
 
     @property
     def episode_kind(self) -> str:
-        """The task: its episodes are all of one sort."""
+        """The task: its episodes are all of one sort. Raises TaskError before the first reset."""
+        _ = self._keeper.current
         return self.task_id
 
     @property
@@ -124,9 +125,7 @@ class NumberLineTask(AbstractTask):
         num_steps = episode.num_steps + 1
         truncated = not terminated and num_steps >= rules.step_limit
         ended = terminated or truncated
-        self._keeper.move_to(
-            replace(episode, position=position, num_steps=num_steps, ended=ended)
-        )
+        self._keeper.move_to(replace(episode, position=position, num_steps=num_steps, ended=ended))
         self._shown = None
         return StepResult(
             observation=self.observation,
@@ -152,10 +151,10 @@ class NumberLineTask(AbstractTask):
         episode = self._keeper.running
         trace: list[Demonstration] = []
         while not episode.ended:
-            numbers = (episode.position, episode.goal)
+            current, target = episode.position, episode.goal
             if mistake:
-                numbers = numbers[::-1]
-            reply = reasoned_reply(*numbers, self.rules)
+                current, target = target, current
+            reply = reasoned_reply(current, target, self.rules)
             trace.append(Demonstration(observation=self.observation, reply=reply))
             self.step(reply)
             episode = self._keeper.current
