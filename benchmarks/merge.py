@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
+# The measuring process stays small: the peak memory of a child counts from the size of its parent
+# at the fork. So what needs torch runs in children and imports it there.
 
 DENSITY = 0.8
 LAYER_7B = {
@@ -71,6 +72,8 @@ def llama_shapes(millions: float) -> tuple[dict[str, tuple[int, ...]], dict[str,
 
 def write_checkpoints(root: Path, millions: float, num: int, step: float = 1e-4) -> int:
     """Write base and `num` checkpoints of a walk with drift; returns the number of parameters."""
+    import torch
+
     from gtr_turbo.merging.safetensors_files import TensorWriter
 
     shapes, config = llama_shapes(millions)
@@ -95,6 +98,11 @@ def write_checkpoints(root: Path, millions: float, num: int, step: float = 1e-4)
 
 
 # ---- what the child processes do ----
+
+
+def child_write(arguments: list[str]) -> None:
+    """Write base and checkpoints and print the number of parameters: ROOT MILLIONS NUM."""
+    print(write_checkpoints(Path(arguments[0]), float(arguments[1]), int(arguments[2])))
 
 
 def child_start(_: list[str]) -> None:
@@ -136,6 +144,7 @@ def child_next(arguments: list[str]) -> None:
 
 def child_peft(arguments: list[str]) -> None:
     """Merge by PEFT's own function on full changes, one tensor at a time: ROOT K OUT."""
+    import torch
     from peft.utils.merge_utils import ties
     from safetensors import safe_open
     from safetensors.torch import save_file
@@ -154,6 +163,8 @@ def child_peft(arguments: list[str]) -> None:
 
 def child_floor(_: list[str]) -> None:
     """Print nanoseconds per byte of a copy and of an accumulation of 45 million changes."""
+    import torch
+
     from gtr_turbo.merging.changes import Change, measure
     from gtr_turbo.merging.formats import find_format
     from gtr_turbo.merging.sums import SignSums
@@ -172,6 +183,8 @@ def child_floor(_: list[str]) -> None:
 
 def child_lora(_: list[str]) -> None:
     """Print seconds to add and to merge one decoder layer of a 7B model with rank 128."""
+    import torch
+
     from gtr_turbo.merging.lora import LoraFactors, merge_adapters
 
     generator = torch.Generator().manual_seed(0)
@@ -201,6 +214,7 @@ def child_lora(_: list[str]) -> None:
 
 
 CHILDREN: dict[str, Callable[[list[str]], None]] = {
+    "write": child_write,
     "start": child_start,
     "scratch": child_scratch,
     "next": child_next,
@@ -334,7 +348,6 @@ def show(num: int, row: dict[str, Any]) -> None:
 def main() -> None:
     """Run the benchmark, or one of its children."""
     if sys.argv[1:2] == ["--child"]:
-        torch.set_num_threads(1)
         CHILDREN[sys.argv[2]](sys.argv[3:])
         return
     parser = argparse.ArgumentParser(description=__doc__)
@@ -347,7 +360,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        num_parameters = write_checkpoints(root, options.millions, max(options.checkpoints))
+        written = child("write", root, options.millions, max(options.checkpoints))
+        num_parameters = int(written["last_line"])
         start = child("start")
         floor = json.loads(child("floor")["last_line"])
         table: dict[str, Any] = {"parameters": num_parameters, "start": start, "floor_ns": floor}

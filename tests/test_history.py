@@ -13,6 +13,7 @@ from gtr_turbo.errors import CheckpointError
 from gtr_turbo.history import CheckpointHistory
 from gtr_turbo.merging import fingerprint
 from gtr_turbo.merging.io import write_tensors
+from gtr_turbo.merging.lora import AdapterChange, LoraFactors
 
 
 def change(update: int) -> dict[str, Tensor]:
@@ -25,7 +26,7 @@ def change(update: int) -> dict[str, Tensor]:
 
 def merges(num_updates: int, **fields: Any) -> list[int]:
     """Return the updates at whose start a merge is due, as the loop asks for it."""
-    history = CheckpointHistory(MergeConfig(**fields))
+    history = CheckpointHistory(MergeConfig(**fields), 10)
     found: list[int] = []
     for update in range(1, num_updates + 1):
         if history.is_due():
@@ -51,7 +52,7 @@ def test_when_a_merge_is_due(fields: dict[str, Any], expected: list[int]) -> Non
 
 
 def test_an_empty_history_has_no_teacher() -> None:
-    history = CheckpointHistory(MergeConfig())
+    history = CheckpointHistory(MergeConfig(), 10)
     assert history.teacher is None
     assert not history.is_due()
     assert history.updates == history.merged_updates == ()
@@ -59,7 +60,7 @@ def test_an_empty_history_has_no_teacher() -> None:
 
 
 def test_the_mean_of_two_checkpoints() -> None:
-    history = CheckpointHistory(MergeConfig(method="linear"))
+    history = CheckpointHistory(MergeConfig(method="linear"), 10)
     history.add(1, {"w": torch.tensor([1.0, 2.0])})
     history.add(2, {"w": torch.tensor([3.0, -4.0])})
     assert history.merge()["w"].tolist() == [2.0, -1.0]
@@ -67,14 +68,14 @@ def test_the_mean_of_two_checkpoints() -> None:
 
 def test_signs_are_elected_and_only_agreeing_changes_are_averaged() -> None:
     """Column by column, untrimmed: (1, 2 → 1.5), (3, −1 → +: 3), (−2, 1 → −: −2)."""
-    history = CheckpointHistory(MergeConfig(density=1.0))
+    history = CheckpointHistory(MergeConfig(density=1.0), 10)
     history.add(1, {"w": torch.tensor([1.0, 3.0, -2.0])})
     history.add(2, {"w": torch.tensor([2.0, -1.0, 1.0])})
     assert history.merge()["w"].tolist() == [1.5, 3.0, -2.0]
 
 
 def test_asking_for_the_next_teacher_changes_nothing_of_this_one() -> None:
-    history = CheckpointHistory(MergeConfig(interval=2))
+    history = CheckpointHistory(MergeConfig(interval=2), 10)
     history.add(1, change(1))
     first = history.merge()
     seen = history.diagnostics()
@@ -89,7 +90,7 @@ def test_asking_for_the_next_teacher_changes_nothing_of_this_one() -> None:
 
 
 def test_the_next_teacher_of_a_frozen_history_is_the_frozen_one() -> None:
-    history = CheckpointHistory(MergeConfig(freeze_after=1))
+    history = CheckpointHistory(MergeConfig(freeze_after=1), 10)
     history.add(1, change(1))
     first = history.merge()
     history.add(2, change(2))
@@ -97,15 +98,16 @@ def test_the_next_teacher_of_a_frozen_history_is_the_frozen_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"interval": 2}, {"weights": "ema"}, {"method": "linear", "scale": 0.5}]
+    "fields",
+    [{}, {"interval": 2}, {"weights": "ema"}, {"method": "linear", "scale": 0.5}, {"window": 2}],
 )
 def test_a_loaded_history_goes_on_bit_equally(tmp_path: Path, fields: dict[str, Any]) -> None:
-    history = CheckpointHistory(MergeConfig(**fields))
+    history = CheckpointHistory(MergeConfig(**fields), 10)
     history.add(1, change(1))
     history.merge()
     history.add(2, change(2))
     history.save(tmp_path)
-    other = CheckpointHistory(MergeConfig(**fields))
+    other = CheckpointHistory(MergeConfig(**fields), 10)
     other.load(tmp_path)
     assert other.diagnostics() == history.diagnostics()
     assert (other.updates, other.merged_updates) == ((1, 2), (1,))
@@ -117,12 +119,48 @@ def test_a_loaded_history_goes_on_bit_equally(tmp_path: Path, fields: dict[str, 
     assert fingerprint(history.merge()) == fingerprint(other.merge())
 
 
+def adapters(update: int) -> AdapterChange:
+    generator = torch.Generator().manual_seed(update)
+    a, b = torch.randn(2, 5, generator=generator), torch.randn(4, 2, generator=generator)
+    return AdapterChange({"q.weight": LoraFactors(a=a, b=b, scaling=2.0)})
+
+
+@pytest.mark.parametrize("fields", [{}, {"weights": "ema"}, {"window": 2}, {"method": "linear"}])
+def test_replayed_adapters_make_the_teacher_that_sums_make(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    """The mode is chosen once and stays with the run."""
+    modes = ("replay", "accumulate", "auto")
+    histories = [CheckpointHistory(MergeConfig(lora_mode=m, **fields), 9) for m in modes]
+    for update in range(1, 5):
+        for history in histories:
+            history.add(update, adapters(update))
+    assert [history.lora_mode for history in histories] == ["replay", "accumulate", "accumulate"]
+    replayed, summed, _ = [history.merge()["q.weight"] for history in histories]
+    torch.testing.assert_close(replayed, summed, rtol=1e-5, atol=1e-6)
+    histories[0].save(tmp_path)
+    again = CheckpointHistory(MergeConfig(lora_mode="replay", **fields), 9)
+    again.load(tmp_path)
+    assert again.lora_mode == "replay"
+    for history in (again, histories[0]):
+        history.add(5, adapters(5))
+    assert fingerprint(again.merge()) == fingerprint(histories[0].merge())
+
+
+def test_a_window_forgets() -> None:
+    history = CheckpointHistory(MergeConfig(method="linear", window=2), 10)
+    for update, value in enumerate((100.0, 1.0, 3.0), start=1):
+        history.add(update, {"w": torch.tensor([value])})
+    assert history.merge()["w"].tolist() == [2.0]
+    assert history.diagnostics()["num_checkpoints"] == 2.0
+
+
 def test_another_teacher_than_the_recorded_one_is_refused(tmp_path: Path) -> None:
-    history = CheckpointHistory(MergeConfig())
+    history = CheckpointHistory(MergeConfig(), 10)
     history.add(1, change(1))
     history.merge()
     history.save(tmp_path)
     write_tensors(tmp_path / "teacher.safetensors", change(9))
     with pytest.raises(CheckpointError, match=r"teacher\.safetensors has fingerprint") as refusal:
-        CheckpointHistory(MergeConfig()).load(tmp_path)
+        CheckpointHistory(MergeConfig(), 10).load(tmp_path)
     assert json.loads((tmp_path / "history.json").read_text())["teacher"][:12] in str(refusal.value)

@@ -1,7 +1,6 @@
-"""What the run has been: running sums over its checkpoints, and the teacher that they make."""
+"""What the run has been: a merge in progress over its checkpoints, and the teacher it makes."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -10,30 +9,32 @@ from torch import Tensor
 
 from gtr_turbo.core.config import MergeConfig
 from gtr_turbo.errors import CheckpointError
-from gtr_turbo.merging import fingerprint, load_accumulator, make_accumulator
+from gtr_turbo.merging import AbstractAccumulator, fingerprint, load_accumulator, make_accumulator
 from gtr_turbo.merging.io import write_tensors
+from gtr_turbo.merging.lora import AdapterChange
+from gtr_turbo.merging.replay import AdapterReplay, LoraMode, choose_lora_mode
+from gtr_turbo.merging.settings import MergeSettings, TiesOptions
+from gtr_turbo.policies.base import WeightChange
 
 _STATE = "history.json"
 _TEACHER = "teacher.safetensors"
+_SUMS = "sums"
 
 
 @final
 class CheckpointHistory:
     """π^(1) … π^(k−1) as weight changes, merged in running sums at a cost that does not grow.
 
-    The merged teacher is kept beside the sums, since with `merge.interval` or `merge.freeze_after`
-    it is older than they are.
+    Adapters on an accelerator are replayed instead where that needs less memory
+    (`merge.lora_mode`, see `choose_lora_mode`). The merged teacher is kept beside the sums, since
+    with `merge.interval` or `merge.freeze_after` it is older than they are.
     """
 
-    def __init__(self, config: MergeConfig) -> None:
-        """Begin empty."""
+    def __init__(self, config: MergeConfig, num_checkpoints: int) -> None:
+        """Begin empty; `num_checkpoints` is how many the run will add at most."""
         self._config = config
-        self._sums = make_accumulator(
-            config.method,
-            density=config.density,
-            ema_alpha=config.ema_alpha if config.weights == "ema" else None,
-            scale=config.scale,
-        )
+        self._num_checkpoints = min(num_checkpoints, config.window or num_checkpoints)
+        self._sums: AbstractAccumulator | AdapterReplay = _make_accumulator(config)
         self._updates: list[int] = []
         self._num_merges = 0
         self._merged_updates: list[int] = []
@@ -42,18 +43,23 @@ class CheckpointHistory:
 
     @property
     def updates(self) -> tuple[int, ...]:
-        """Updates whose checkpoints are in the sums."""
+        """Updates whose checkpoints were added."""
         return tuple(self._updates)
 
     @property
     def merged_updates(self) -> tuple[int, ...]:
-        """Updates whose checkpoints are in the teacher."""
+        """Updates that had been added when the teacher was merged."""
         return tuple(self._merged_updates)
 
     @property
     def teacher(self) -> dict[str, Tensor] | None:
         """The merged change of the last merge; None before the first."""
         return self._teacher
+
+    @property
+    def lora_mode(self) -> LoraMode:
+        """How checkpoints are kept: as sums, or as adapters."""
+        return "replay" if isinstance(self._sums, AdapterReplay) else "accumulate"
 
     def is_due(self) -> bool:
         """Return whether a merge is due: something new, at the interval, not frozen."""
@@ -82,22 +88,29 @@ class CheckpointHistory:
         return self._teacher
 
     def diagnostics(self) -> dict[str, float]:
-        """Return what the accumulator said of the merge that is the teacher; empty before it."""
+        """Return what was found of the merge that is the teacher; empty before it."""
         return dict(self._diagnostics)
 
-    def add(self, update: int, change: Mapping[str, Tensor]) -> None:
-        """Take in the weights after `update`."""
-        self._sums.add(change, name=f"update-{update:04d}")
+    def add(self, update: int, change: WeightChange) -> None:
+        """Take in the weights after `update`. Raises MergeError for weights that don't fit."""
+        if not self._updates and self._choose_mode(change) == "replay":
+            self._sums = AdapterReplay(_settings(self._config))
+        if isinstance(self._sums, AdapterReplay):
+            assert isinstance(change, AdapterChange)
+            self._sums.add(change.adapter)
+        else:
+            self._sums.add(change, name=f"update-{update:04d}")
         self._updates.append(update)
 
     def save(self, directory: Path) -> None:
-        """Write sums, teacher and which updates are in them."""
-        sums = directory / "sums"
+        """Write sums or adapters, the teacher, and which updates are in them."""
+        sums = directory / _SUMS
         sums.mkdir()
         self._sums.save(sums)
         if self._teacher is not None:
             write_tensors(directory / _TEACHER, self._teacher)
         state: dict[str, Any] = {
+            "lora_mode": self.lora_mode,
             "updates": self._updates,
             "merged_updates": self._merged_updates,
             "num_merges": self._num_merges,
@@ -109,7 +122,8 @@ class CheckpointHistory:
     def load(self, directory: Path) -> None:
         """Read what `save` wrote; CheckpointError when the teacher is not the recorded one."""
         state = json.loads((directory / _STATE).read_text())
-        self._sums = load_accumulator(directory / "sums")
+        load = AdapterReplay.load if state["lora_mode"] == "replay" else load_accumulator
+        self._sums = load(directory / _SUMS)
         self._updates, self._merged_updates = state["updates"], state["merged_updates"]
         self._num_merges, self._diagnostics = state["num_merges"], state["diagnostics"]
         self._teacher = None
@@ -121,3 +135,41 @@ class CheckpointHistory:
                     f"{directory / _TEACHER} has fingerprint {found[:12]},"
                     f" {_STATE} says {state['teacher'][:12]}."
                 )
+
+    def _choose_mode(self, change: WeightChange) -> LoraMode:
+        if not isinstance(change, AdapterChange):
+            return "accumulate"
+        if self._config.lora_mode != "auto":
+            return self._config.lora_mode
+        factors = list(change.adapter.values())
+        return choose_lora_mode(
+            num_entries=sum(own.shape[0] * own.shape[1] for own in factors),
+            num_factor_values=sum(own.a.numel() + own.b.numel() for own in factors),
+            num_checkpoints=self._num_checkpoints,
+            device=factors[0].a.device.type,
+        )
+
+
+def _decay(config: MergeConfig) -> float | None:
+    return config.ema_alpha if config.weights == "ema" else None
+
+
+def _make_accumulator(config: MergeConfig) -> AbstractAccumulator:
+    return make_accumulator(
+        config.method,
+        density=config.density,
+        ema_alpha=_decay(config),
+        window=config.window,
+        scale=config.scale,
+    )
+
+
+def _settings(config: MergeConfig) -> MergeSettings:
+    return MergeSettings(
+        method=config.method,
+        density=config.density,
+        scale=config.scale,
+        decay=_decay(config),
+        window=config.window,
+        options=TiesOptions(),
+    )

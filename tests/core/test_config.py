@@ -214,10 +214,16 @@ def test_mutable_fields_exist_and_change_neither_hash_nor_resume() -> None:
                 "tensorboard": False,
                 "saved_episodes": 0,
                 "check_interval": 3,
-            }
+            },
+            "rollout": {
+                "workers": "process",
+                "num_workers": 2,
+                "step_deadline": 1.0,
+                "max_restarts": 0,
+            },
         }
     )
-    assert len(MUTABLE_AT_RESUME) == 5
+    assert len(MUTABLE_AT_RESUME) == 9
     assert config_hash(changed) == config_hash(Config())
     assert differences(Config(), changed) == []
 
@@ -232,7 +238,7 @@ def other_value(value: Any) -> Any:
         return [3]
     if isinstance(value, str):
         return ["ema", "linear", "none", "static", "full", "lora", "shared", "return", "k1",
-                "reply", "float32", "bfloat16", "eager", "other"]  # fmt: skip
+                "reply", "float32", "bfloat16", "eager", "process", "other"]  # fmt: skip
     return [{"max_steps": 3}] if isinstance(value, dict) else [value[:1]]
 
 

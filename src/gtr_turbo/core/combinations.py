@@ -14,7 +14,7 @@ TINY_FAMILIES = ("qwen2_5_vl", "qwen3_vl")
 
 def refuse_impossible(config: "Config") -> None:
     """Raise ConfigError for a combination that cannot work, with what to change."""
-    for refuse in (_refuse_tiny, _refuse_rounding, _refuse_critic, _refuse_schedule):
+    for refuse in (_refuse_tiny, _refuse_rounding, _refuse_critic, _refuse_schedule, _refuse_merge):
         refuse(config)
 
 
@@ -77,4 +77,19 @@ def _refuse_schedule(config: "Config") -> None:
         raise ConfigError(
             "`merge.freeze_after` has no effect on a static teacher.",
             hint='use guidance.teacher "merged", or leave merge.freeze_after out.',
+        )
+
+
+def _refuse_merge(config: "Config") -> None:
+    """Refuse two rules for what old checkpoints weigh, and adapters where there are none."""
+    merge = config.merge
+    if merge.window is not None and merge.weights == "ema":
+        raise ConfigError(
+            f'`merge.window` {merge.window} and `merge.weights` "ema" exclude each other.',
+            hint="choose the last checkpoints, or all of them with fading weights.",
+        )
+    if merge.lora_mode == "replay" and config.model.finetuning == "full":
+        raise ConfigError(
+            '`merge.lora_mode` "replay" keeps adapters, but `model.finetuning` is "full".',
+            hint='use merge.lora_mode "auto", or model.finetuning "lora".',
         )

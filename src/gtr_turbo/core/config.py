@@ -119,6 +119,14 @@ class RolloutConfig(Section):
     """Sampling temperature; log-probabilities are scored at the same one."""
     max_new_tokens: int = Field(default=256, ge=1)
     """Token limit of a reply."""
+    workers: Literal["in_process", "process"] = "in_process"
+    """Where environments live: in the training process, or in processes that may fail."""
+    num_workers: int | None = Field(default=None, ge=1)
+    """Processes that share the environments; None: one per CPU core, at most one for each."""
+    step_deadline: float = Field(default=30.0, gt=0)
+    """Longest step of an environment in a process, seconds; then it is killed and replaced."""
+    max_restarts: int = Field(default=10, ge=0)
+    """Faults of an environment, without an ended episode between them, that are survived."""
 
     @model_validator(mode="after")
     def _whole_rounds(self) -> "RolloutConfig":
@@ -180,6 +188,10 @@ class MergeConfig(Section):
     """Equal weights, or exponential ones that favour the newest."""
     ema_alpha: float = Field(default=0.5, gt=0, le=1)
     """Weight of the newest checkpoint under `ema`."""
+    window: int | None = Field(default=None, ge=1)
+    """Merge only the last so many checkpoints; None: all. Excludes `ema`."""
+    lora_mode: Literal["auto", "accumulate", "replay"] = "auto"
+    """Keep adapters as running sums or as they are; `auto`: what needs less on this device."""
     density: float = Field(default=0.8, gt=0, le=1)
     """Share of each tensor's largest changes that TIES keeps."""
     scale: float = Field(default=1.0, gt=0)
@@ -296,6 +308,7 @@ MUTABLE_AT_RESUME = frozenset({
     "run.keep_checkpoints", "run.tensorboard",
     "run.saved_episodes",
     "run.check_interval",
+    "rollout.workers", "rollout.num_workers", "rollout.step_deadline", "rollout.max_restarts",
 })  # fmt: skip
 """Fields that a resumed run may change without becoming another run."""
 

@@ -75,6 +75,39 @@ def lora_delta(
 
 
 @final
+class AdapterChange(Mapping[str, Tensor]):
+    """The dense changes of an adapter by name, each made when it is asked for.
+
+    The factors are copied, so that training on does not move them; a 7B model's dense changes
+    together are many times its adapter.
+    """
+
+    def __init__(self, adapter: Adapter) -> None:
+        """Copy the factors in float32, on the device where they are."""
+        self.adapter = {
+            name: LoraFactors(
+                a=own.a.detach().to(torch.float32, copy=True),
+                b=own.b.detach().to(torch.float32, copy=True),
+                scaling=own.scaling,
+            )
+            for name, own in adapter.items()
+        }
+
+    def __getitem__(self, name: str) -> Float32[Tensor, "row column"]:
+        """Return scaling * B @ A of a module, on the CPU."""
+        own = self.adapter[name]
+        return lora_delta(own.a, own.b, own.scaling).cpu()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the adapted modules."""
+        return iter(self.adapter)
+
+    def __len__(self) -> int:
+        """Return the number of adapted modules."""
+        return len(self.adapter)
+
+
+@final
 class AdapterChanges(AbstractTensorSource):
     """The dense changes of an adapter, made one module at a time when they are read."""
 

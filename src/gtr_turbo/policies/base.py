@@ -61,7 +61,7 @@ class AbstractPolicy(ABC):
         """Yield the trained weights of the critic, in a fixed order."""
 
     @abstractmethod
-    def change(self) -> dict[str, Tensor]:
+    def change(self) -> WeightChange:
         """Return ΔW of each trained weight against the run's start, float32, on the CPU."""
 
     @abstractmethod

@@ -219,7 +219,7 @@ class VlmPolicy(AbstractPolicy):
         """Yield the critic head's weights and, when it has one, its adapter's."""
         return self._weights.critic_parameters()
 
-    def change(self) -> dict[str, Tensor]:
+    def change(self) -> WeightChange:
         """Return ΔW of each trained weight against the run's start, float32, on the CPU."""
         return self._weights.change()
 

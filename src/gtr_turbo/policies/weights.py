@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from gtr_turbo.core.config import ModelConfig
 from gtr_turbo.errors import CheckpointError, MergeError
+from gtr_turbo.merging.lora import AdapterChange, LoraFactors
 from gtr_turbo.policies.base import WeightChange
 from gtr_turbo.policies.loading import CRITIC_ADAPTER, POLICY_ADAPTER
 
@@ -62,17 +63,24 @@ class WeightStore:
                     yield name, parameter
 
     @torch.no_grad()
-    def change(self) -> dict[str, Tensor]:
-        """Return ΔW per weight in float32 on the CPU: scaling · B A, or weight − start."""
+    def change(self) -> WeightChange:
+        """Return ΔW per weight in float32 on the CPU: scaling · B A, or weight − start.
+
+        With adapters it is an `AdapterChange`, which makes each dense change when it is asked for.
+        """
         if not self._is_lora:
             return {
                 name: parameter.detach().to("cpu", torch.float32) - self._start[name]
                 for name, parameter in self.policy_parameters()
             }
-        return {
-            f"{name}.weight": layer.get_delta_weight(POLICY_ADAPTER).to("cpu", torch.float32)
+        return AdapterChange({
+            f"{name}.weight": LoraFactors(
+                a=layer.lora_A[POLICY_ADAPTER].weight,
+                b=layer.lora_B[POLICY_ADAPTER].weight,
+                scaling=layer.scaling[POLICY_ADAPTER],
+            )
             for name, layer in self._adapted()
-        }
+        })  # fmt: skip
 
     @contextmanager
     def wearing(self, change: WeightChange) -> Iterator[None]:
