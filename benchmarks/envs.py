@@ -1,4 +1,4 @@
-"""Steps per second of the card environments on one core, with pictures and without.
+"""Steps per second of the built-in environments on one core, with pictures and without.
 
     python benchmarks/envs.py [--json FILE] [--runs 7] [--steps 4000]
 
@@ -13,29 +13,45 @@ import json
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 
 from gtr_turbo.envs import AbstractTask, make_task
-from gtr_turbo.envs.cards import render
+from gtr_turbo.envs.blackjack import render as blackjack
+from gtr_turbo.envs.cards import render as cards
+from gtr_turbo.envs.household import task as household
+from gtr_turbo.envs.numberline import render as numberline
 
-NUM_HANDS = 200
+NUM_EPISODES = 200
 VARIANTS = {
     "points24 table": ("points24", "table"),
     "points24 compact": ("points24", "compact"),
     "ezpoints table": ("ezpoints", "table"),
     "ezpoints compact": ("ezpoints", "compact"),
+    "numberline lineage": ("numberline", "lineage"),
+    "numberline compact": ("numberline", "compact"),
+    "blackjack table": ("blackjack", "table"),
+    "blackjack compact": ("blackjack", "compact"),
+    "household room": ("household", "room"),
+    "household compact": ("household", "compact"),
 }
+DRAWING = [
+    (cards, "draw_table"), (cards, "draw_compact"),
+    (numberline, "draw_lineage"), (numberline, "draw_compact"),
+    (blackjack, "draw_table"), (blackjack, "draw_compact"),
+    (household, "draw_room"), (household, "draw_compact"),
+]  # fmt: skip
+"""Where the tasks look for their drawing functions."""
 
 
 def prepared_replies(task: AbstractTask) -> list[tuple[int, list[str]]]:
-    """Return seeds of hands and what is said in each: right plans, wrong plans and nonsense."""
+    """Return seeds of episodes and what is said in each: right plans, wrong plans and nonsense."""
     generator = np.random.default_rng(0)
     games: list[tuple[int, list[str]]] = []
-    for seed in range(NUM_HANDS):
+    for seed in range(NUM_EPISODES):
         task.reset(seed)
         trace = task.demonstrate(generator, mistake=seed % 2 == 0)
         replies = [turn.reply for turn in trace]
@@ -63,13 +79,12 @@ def without_pictures() -> Iterator[None]:
     """Replace the drawing by constants."""
     blank = np.zeros((28, 28, 3), np.uint8)
 
-    def draw_nothing(*_: object) -> np.ndarray:
+    def draw_nothing(*_: object, **__: object) -> np.ndarray:
         return blank
 
-    with (
-        mock.patch.object(render, "draw_table", new=draw_nothing),
-        mock.patch.object(render, "draw_compact", new=draw_nothing),
-    ):
+    with ExitStack() as stack:
+        for module, name in DRAWING:
+            stack.enter_context(mock.patch.object(module, name, new=draw_nothing))
         yield
 
 
