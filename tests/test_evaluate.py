@@ -227,6 +227,7 @@ def test_success_on_solvable_hands_leaves_the_others_out() -> None:
     assert found.num_solvable == num_solvable
     assert found.success_rate == pytest.approx(num_solvable / 12)
     assert found.solvable_success_rate == 1.0
+    assert found.by_kind == {"points24-v0": (num_solvable, 12)}
 
 
 def test_the_numbers_keep_their_names_in_json() -> None:
@@ -237,6 +238,7 @@ def test_the_numbers_keep_their_names_in_json() -> None:
         num_episodes=8,
         solvable_success_rate=None,
         num_solvable=0,
+        by_kind={"heat": (1, 2), "pick": (3, 6)},
         panel_sha256="abc",
     )
     assert found.to_json() == {
@@ -246,5 +248,9 @@ def test_the_numbers_keep_their_names_in_json() -> None:
         "episodes": 8,
         "solvable_success_rate": None,
         "solvable_episodes": 0,
+        "by_kind": {
+            "heat": {"success_rate": 0.5, "episodes": 2},
+            "pick": {"success_rate": 0.5, "episodes": 6},
+        },
         "panel_sha256": "abc",
     }

@@ -25,8 +25,9 @@ def test_each_presets_task_can_be_made_for_training_and_for_evaluation(name: str
 @pytest.mark.parametrize("name", PRESETS)
 def test_early_truncation_is_for_training_alone(name: str) -> None:
     task = make_preset(name).task
-    assert task.rules["end_at_first_penalty"] is True
-    assert (task.rules | task.evaluation_rules)["end_at_first_penalty"] is False
+    switch = "early_truncation" if task.name == "household" else "end_at_first_penalty"
+    assert task.rules[switch] is True
+    assert (task.rules | task.evaluation_rules)[switch] is False
 
 
 def test_the_papers_preset_holds_the_papers_numbers() -> None:
@@ -47,7 +48,19 @@ def test_the_papers_preset_holds_the_papers_numbers() -> None:
     assert config.evaluation.num_episodes == 200
 
 
-@pytest.mark.parametrize("name", ["ezpoints-tiny", "points24-tiny"])
+def test_the_papers_alfworld_preset_differs_where_the_paper_says() -> None:
+    # GTR-Turbo, Table 7; format reward as in the released code.
+    config, cards = make_preset("alfworld-paper"), make_preset("points24-paper")
+    assert config.ppo.thought_weight == 0.2
+    assert config.run.num_updates * config.rollout.turns_per_update == 20_480
+    assert (config.format.valid, config.format.invalid) == (5.0, -5.0)
+    assert config.task.rules["reward"] == "paper"
+    assert config.task.rules["max_steps"] == 50
+    assert config.evaluation.num_episodes == 200
+    assert (config.lora, config.guidance, config.merge) == (cards.lora, cards.guidance, cards.merge)
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name.endswith("-tiny")])
 def test_tiny_presets_need_nothing_but_a_cpu(name: str) -> None:
     model = make_preset(name).model
     assert model.path.startswith("tiny:")

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -30,6 +30,8 @@ class Evaluation:
     solvable_success_rate: float | None
     """Success on the episodes that can be won at all; None when there is none."""
     num_solvable: int
+    by_kind: Mapping[str, tuple[int, int]]
+    """Sort of episode → (episodes that were solved, episodes), sorted by name."""
     panel_sha256: str
     """Hash of the panel's first states: equal hashes mean the same episodes."""
 
@@ -42,6 +44,10 @@ class Evaluation:
             "episodes": self.num_episodes,
             "solvable_success_rate": self.solvable_success_rate,
             "solvable_episodes": self.num_solvable,
+            "by_kind": {
+                kind: {"success_rate": solved / total, "episodes": total}
+                for kind, (solved, total) in self.by_kind.items()
+            },
             "panel_sha256": self.panel_sha256,
         }
 
@@ -72,7 +78,7 @@ def evaluate(
         stream_seed(settings.panel_seed, "sampler")
     )
     sampling = policy.sampling(settings.temperature, config.rollout.max_new_tokens)
-    outcomes: list[tuple[bool, float, bool]] = []
+    outcomes: list[_Outcome] = []
     panel = hashlib.sha256()
     for first in range(0, total, settings.num_parallel):
         numbers = range(first, min(first + settings.num_parallel, total))
@@ -83,17 +89,35 @@ def evaluate(
             policy, tasks, lambda prompts: policy.respond(prompts, sampling, generator)
         )
         tick(len(outcomes), total)
-    wins = [success for success, _, _ in outcomes]
-    solvable = [success for success, _, can_be_won in outcomes if can_be_won]
+    wins = [outcome.success for outcome in outcomes]
+    solvable = [outcome.success for outcome in outcomes if outcome.solvable]
+    kinds = sorted({outcome.kind for outcome in outcomes})
     return Evaluation(
         success_rate=sum(wins) / total,
         ci95=wilson_interval(sum(wins), total),
-        mean_return=sum(value for _, value, _ in outcomes) / total,
+        mean_return=sum(outcome.task_return for outcome in outcomes) / total,
         num_episodes=total,
         solvable_success_rate=sum(solvable) / len(solvable) if solvable else None,
         num_solvable=len(solvable),
+        by_kind={kind: _count(outcomes, kind) for kind in kinds},
         panel_sha256=panel.hexdigest(),
     )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """How one episode of the panel went."""
+
+    kind: str
+    success: bool
+    task_return: float
+    solvable: bool
+
+
+def _count(outcomes: Sequence[_Outcome], kind: str) -> tuple[int, int]:
+    own = [outcome.success for outcome in outcomes if outcome.kind == kind]
+    return sum(own), len(own)
 
 
 def _panel_task(config: Config, rules: dict[str, Any], number: int) -> AbstractTask:
@@ -105,8 +129,8 @@ def _panel_task(config: Config, rules: dict[str, Any], number: int) -> AbstractT
 
 def _play(
     policy: AbstractPolicy, tasks: Sequence[AbstractTask], respond: Callable[..., Any]
-) -> list[tuple[bool, float, bool]]:
-    """Return (success, return, solvable) of one episode per task, played side by side."""
+) -> list[_Outcome]:
+    """Return how one episode of each task went, played side by side."""
     returns = [0.0] * len(tasks)
     wins = [False] * len(tasks)
     open_tasks = list(range(len(tasks)))
@@ -121,7 +145,10 @@ def _play(
                 still_open.append(index)
         open_tasks = still_open
     ended = zip(wins, returns, tasks, strict=True)
-    return [(win, value, task.solvable) for win, value, task in ended]
+    return [
+        _Outcome(kind=t.episode_kind, success=win, task_return=value, solvable=t.solvable)
+        for win, value, t in ended
+    ]
 
 
 def _device(policy: AbstractPolicy) -> torch.device:

@@ -6,6 +6,7 @@ from gtr_turbo.core.config import (
     Config,
     CriticConfig,
     EvaluationConfig,
+    FormatConfig,
     GuidanceConfig,
     LoraConfig,
     ModelConfig,
@@ -84,6 +85,83 @@ def points24_tiny() -> Config:
     )
 
 
+def numberline_tiny() -> Config:
+    """Return the number line for the tiny model: 0 to 9, the goal at least three steps away."""
+    return Config(
+        task=_tiny_task("numberline", {"max_position": 9, "min_distance": 3}),
+        model=_TINY_MODEL,
+        critic=_TINY_CRITIC,
+        sft=SftConfig(num_steps=100, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.8),
+        rollout=RolloutConfig(
+            num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=40
+        ),
+        guidance=GuidanceConfig(into="reward"),
+        ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
+        evaluation=EvaluationConfig(temperature=1.0, interval=5),
+        run=RunConfig(num_updates=10, num_threads=1),
+    )
+
+
+def household_tiny() -> Config:
+    """Return a household for the tiny model: one kitchen of four receptacles, two sorts of goals.
+
+    The agent sees the compact picture and its last three actions; what is where it must look for.
+    """
+    small: dict[str, RuleValue] = {
+        "task_types": ["pick_and_place_simple", "pick_heat_then_place_in_recep"],
+        "rooms": ["kitchen"],
+        "num_scenes": 1,
+        "max_receptacles": 4,
+        "num_objects": 4,
+        "object_kinds": ["apple", "mug", "bread", "egg"],
+        "max_steps": 12,
+        "reward_success": 10.0,
+        "picture": "compact",
+        "prompt": "compact",
+        "history": 3,
+        "list_admissible": False,
+        "idle_commands": False,
+    }
+    return Config(
+        task=TaskConfig(
+            name="household",
+            rules=default_rules("household") | small | {"early_truncation": True},
+            evaluation_rules={"early_truncation": False},
+        ),
+        model=_TINY_MODEL,
+        critic=_TINY_CRITIC,
+        sft=SftConfig(num_steps=300, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.5),
+        rollout=RolloutConfig(
+            num_environments=64, turns_per_update=1024, temperature=0.6, max_new_tokens=48
+        ),
+        guidance=GuidanceConfig(into="reward"),
+        ppo=_tiny_ppo(learning_rate=1e-4, decay_updates=40),
+        evaluation=EvaluationConfig(temperature=0.6, interval=5),
+        run=RunConfig(num_updates=20, num_threads=1, keep_checkpoints=3),
+    )
+
+
+def alfworld_paper() -> Config:
+    """Return the paper's ALFWorld run: Qwen2.5-VL-7B with LoRA (Table 7).
+
+    The games are the household's, whose pictures are schematic; `task.name` "alfworld" plays
+    ALFWorld's own. `model.path` must name a model that knows the format.
+    """
+    return Config(
+        task=TaskConfig(
+            name="household",
+            rules=default_rules("household") | {"early_truncation": True},
+            evaluation_rules={"early_truncation": False, "split": "valid_unseen"},
+        ),
+        model=ModelConfig(gradient_checkpointing=True),
+        lora=LoraConfig(rank=128, alpha=256, dropout=0.05),
+        rollout=RolloutConfig(num_environments=32, turns_per_update=1024, temperature=0.2),
+        format=FormatConfig(valid=5.0, invalid=-5.0),
+        ppo=PpoConfig(epochs=4, minibatch_size=128, micro_batch_size=1, thought_weight=0.2),
+        run=RunConfig(num_updates=20, keep_checkpoints=3),
+    )
+
+
 _TINY_MODEL = ModelConfig(path="tiny:qwen2_5_vl", finetuning="full", dtype="float32", device="cpu")
 _TINY_CRITIC = CriticConfig(hidden_sizes=(128,), learning_rate=1e-3)
 
@@ -114,7 +192,10 @@ def _tiny_task(name: str, rules: dict[str, RuleValue]) -> TaskConfig:
 PRESETS: dict[str, Callable[[], Config]] = {
     "ezpoints-tiny": ezpoints_tiny,
     "points24-tiny": points24_tiny,
+    "numberline-tiny": numberline_tiny,
+    "household-tiny": household_tiny,
     "points24-paper": points24_paper,
+    "alfworld-paper": alfworld_paper,
 }
 
 
