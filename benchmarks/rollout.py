@@ -14,6 +14,7 @@ from common import arguments, finish, seconds, spread  # pyright: ignore[reportI
 from gtr_turbo.core.config import Config
 from gtr_turbo.core.seeding import Seeds
 from gtr_turbo.envs.base import AbstractTask
+from gtr_turbo.envs.pool.in_process import InProcessPool
 from gtr_turbo.envs.registry import make_task
 from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.presets import make_preset
@@ -39,7 +40,7 @@ def main() -> None:
         seeds = Seeds.make(0)
         count = config.rollout.num_environments
         sampling = policy.sampling(1.0, config.rollout.max_new_tokens)
-        rollout = Rollout([_task(config, seeds.task(i)) for i in range(count)])
+        rollout = Rollout(InProcessPool([_task(config, seeds.task(i)) for i in range(count)]))
         single = _task(config, 7)
         single.reset()
 

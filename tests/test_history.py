@@ -121,8 +121,14 @@ def test_a_loaded_history_goes_on_bit_equally(tmp_path: Path, fields: dict[str, 
 
 def adapters(update: int) -> AdapterChange:
     generator = torch.Generator().manual_seed(update)
-    a, b = torch.randn(2, 5, generator=generator), torch.randn(4, 2, generator=generator)
-    return AdapterChange({"q.weight": LoraFactors(a=a, b=b, scaling=2.0)})
+    return AdapterChange({
+        f"{name}.weight": LoraFactors(
+            a=torch.randn(2, 5, generator=generator),
+            b=torch.randn(4, 2, generator=generator),
+            scaling=2.0,
+        )
+        for name in ("q", "k", "v")
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize("fields", [{}, {"weights": "ema"}, {"window": 2}, {"method": "linear"}])
@@ -136,8 +142,9 @@ def test_replayed_adapters_make_the_teacher_that_sums_make(
         for history in histories:
             history.add(update, adapters(update))
     assert [history.lora_mode for history in histories] == ["replay", "accumulate", "accumulate"]
-    replayed, summed, _ = [history.merge()["q.weight"] for history in histories]
-    torch.testing.assert_close(replayed, summed, rtol=1e-5, atol=1e-6)
+    replayed, summed, _ = [history.merge() for history in histories]
+    for name, value in replayed.items():
+        torch.testing.assert_close(value, summed[name], rtol=1e-5, atol=1e-6)
     histories[0].save(tmp_path)
     again = CheckpointHistory(MergeConfig(lora_mode="replay", **fields), 9)
     again.load(tmp_path)

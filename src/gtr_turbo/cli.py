@@ -1,4 +1,4 @@
-"""The command line: train, sft, eval, merge, report, env list, env check."""
+"""The command line: train, sft, eval, merge, report, env list, env check, play."""
 
 import dataclasses
 import json
@@ -15,11 +15,14 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from gtr_turbo import __version__
+from gtr_turbo.commands.env import check_one, show_tasks
+from gtr_turbo.commands.play import play_in_terminal
 from gtr_turbo.core.arguments import (
     EnvCheckArguments,
     EnvListArguments,
     EvalArguments,
     MergeArguments,
+    PlayArguments,
     ReportArguments,
     SftArguments,
     TrainArguments,
@@ -35,8 +38,7 @@ from gtr_turbo.core.config import (
 from gtr_turbo.core.fields import describe, option_lines
 from gtr_turbo.core.overrides import merge_into, parse_overrides, put
 from gtr_turbo.core.plain_yaml import read_text
-from gtr_turbo.envs.check import check_task
-from gtr_turbo.envs.registry import default_rules, list_tasks, make_task, task_entry
+from gtr_turbo.envs.registry import make_task
 from gtr_turbo.errors import ConfigError, GtrTurboError, ModelError, UnknownNameError, nearest_hint
 from gtr_turbo.presets import PRESETS, make_preset
 
@@ -221,6 +223,9 @@ def _eval(arguments: Sequence[str]) -> None:
         "-" if solvable is None else f"{solvable:.1%} of {found['solvable_episodes']}",
     )
     Console().print(table)
+    if len(found["by_kind"]) > 1:
+        for kind, own in found["by_kind"].items():
+            print(f"{kind}: {own['success_rate']:.1%} of {own['episodes']}")
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
@@ -295,26 +300,21 @@ def _env(arguments: Sequence[str]) -> None:
     if action in ("-h", "--help"):
         print("usage: gtr-turbo env list | check NAME\n")
         print("  list     the tasks, those of installed plug-ins included")
-        print("  check    run the laws that every task obeys on one of them")
+        print("  check    run the laws that every task obeys on one, and measure its expert")
     elif action == "list":
         _read(EnvListArguments, "env list", arguments[1:])
-        for name in list_tasks():
-            print(f"{name:12} {task_entry(name).summary}")
+        show_tasks(Console())
     elif action == "check":
-        name = _read(EnvCheckArguments, "env check", arguments[1:]).name
-        rules = default_rules(name)
-        report = check_task(lambda seed: make_task(name, rules, seed))
-        for law in report.laws:
-            print(f"holds: {law}")
-        print(
-            f"{report.task_id} keeps all {len(report.laws)} laws ({report.num_episodes} episodes,"
-            f" {report.num_solvable} of them solvable, {report.num_turns} turns)."
-        )
+        check_one(_read(EnvCheckArguments, "env check", arguments[1:]), Console())
     else:
         raise UnknownNameError(
             f'there is no command "env {action}".',
             hint=nearest_hint(action, ["list", "check"], "env commands"),
         )
+
+
+def _play(arguments: Sequence[str]) -> None:
+    play_in_terminal(_read(PlayArguments, "play", arguments), Console(), sys.stdin)
 
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
@@ -323,7 +323,8 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
     "eval": (_eval, "measure a run's agent or teacher on the fixed panel"),
     "merge": (_merge, "merge checkpoints into a model or an adapter"),
     "report": (_report, "write a run's report.html again"),
-    "env": (_env, "list: the tasks; check NAME: the laws every task obeys"),
+    "env": (_env, "list: the tasks; check NAME: the laws every task obeys, its ceilings"),
+    "play": (_play, "play a task yourself, in the terminal"),
 }
 
 

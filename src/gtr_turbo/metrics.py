@@ -36,6 +36,10 @@ METRICS: dict[str, str] = {
     # progress
     "update": "Number of the update, counted from 1. Every number without a gap or a repeat.",
     "env_steps": "Environment steps (turns) of the run so far. Grows by turns_per_update.",
+    "environment_faults": "Failures of environments in this update; each one is in the log. 0, and "
+    "always 0 unless environments live in processes of their own.",
+    "excluded_turns": "Turns of this update that are not learned from, because their environment "
+    "failed before their episode ended. 0.",
     # playing
     "success_rate": "Share of the episodes that ended in this update and were solved, 0–1. Rises.",
     "return": "Mean undiscounted task reward of the episodes that ended in this update. Rises.",

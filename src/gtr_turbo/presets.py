@@ -60,7 +60,7 @@ def ezpoints_tiny() -> Config:
         guidance=GuidanceConfig(into="reward"),
         ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=10),
-        run=RunConfig(num_updates=12, num_threads=1),
+        run=RunConfig(num_updates=10, num_threads=1),
     )
 
 

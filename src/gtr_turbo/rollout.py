@@ -17,7 +17,8 @@ from gtr_turbo.core.turns import (
     StepResult,
     Turn,
 )
-from gtr_turbo.envs.base import AbstractTask
+from gtr_turbo.envs.pool.base import AbstractPool, Fault
+from gtr_turbo.errors import TaskError
 from gtr_turbo.policies.base import AbstractPolicy
 
 Tick = Callable[[int, int], None]
@@ -35,15 +36,32 @@ class _Stretch:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """A stretch that this update closes."""
+
+    index: int
+    stretch: _Stretch
+    end: EpisodeEnd
+    following: Observation | None
+    """What came after it, where that has a value."""
+    seed: int
+
+
+@final
 class Rollout:
     """Environments that go on from update to update, mid-episode."""
 
-    def __init__(self, tasks: Sequence[AbstractTask]) -> None:
-        """Start an episode in each environment."""
-        self._tasks = list(tasks)
-        for task in self._tasks:
-            task.reset()
-        self._stretches = [_Stretch() for _ in self._tasks]
+    def __init__(self, pool: AbstractPool) -> None:
+        """Play in the environments of `pool`, which is closed by `close`."""
+        self._pool = pool
+        self._stretches = [_Stretch() for _ in pool.shown]
+        self.num_faults = 0
+        """Faults of environments in the last `collect`."""
+        self.num_excluded_turns = 0
+        """Turns that the last `collect` asked for and does not return."""
+        self.excluded: list[Episode] = []
+        """What was played of the episodes that the last `collect` lost to faults."""
 
     def collect(
         self,
@@ -56,49 +74,67 @@ class Rollout:
         """Return the episodes (or stretches of them) of the next `num_turns` turns, oldest first.
 
         Each environment plays the same number of turns. What the policy saw, said and sampled is
-        kept as it was; an episode that is still open at the end goes on in the next call.
+        kept as it was; an episode that is still open at the end goes on in the next call. Where an
+        environment fails, what this call has of its episode is left out, the failing turn included.
+        Raises TaskError when nothing is left, or environments fail too often.
         """
         version = policy.fingerprint()
-        finished: list[tuple[int, _Stretch, EpisodeEnd, Observation | None, int]] = []
-        rounds = num_turns // len(self._tasks)
+        faults_before = self._pool.num_faults
+        finished: list[_Finished] = []
+        lost: list[_Finished] = []
+        rounds = num_turns // len(self._stretches)
         for number in range(rounds):
-            prompts = policy.encode([task.observation for task in self._tasks])
+            shown = self._pool.shown
+            prompts = policy.encode([now.observation for now in shown])
             replies = policy.respond(prompts, sampling, generator)
-            for index, (task, prompt, reply) in enumerate(
-                zip(self._tasks, prompts, replies, strict=True)
+            outcomes = self._pool.step([reply.text for reply in replies])
+            for index, (now, prompt, reply, result) in enumerate(
+                zip(shown, prompts, replies, outcomes, strict=True)
             ):
-                observation, seed = task.observation, task.episode_seed
-                result = task.step(reply.text)
-                turn = make_turn(observation, prompt, reply, sampling, result, version)
                 stretch = self._stretches[index]
-                stretch.turns.append(turn)
+                if isinstance(result, Fault):
+                    lost.append(_Finished(index, stretch, EpisodeEnd.FAULT, None, now.seed))
+                    self._stretches[index] = _Stretch()
+                    continue
+                stretch.turns.append(
+                    make_turn(now.observation, prompt, reply, sampling, result, version)
+                )
                 if result.terminated or result.truncated:
                     end = EpisodeEnd.TERMINATED if result.terminated else EpisodeEnd.TRUNCATED
                     following = None if result.terminated else result.observation
-                    finished.append((index, stretch, end, following, seed))
+                    finished.append(_Finished(index, stretch, end, following, now.seed))
                     self._stretches[index] = _Stretch()
-                    task.reset()
-            tick((number + 1) * len(self._tasks), num_turns)
-        for index, task in enumerate(self._tasks):
-            stretch = self._stretches[index]
+            tick((number + 1) * len(self._stretches), num_turns)
+        for index, (now, stretch) in enumerate(zip(self._pool.shown, self._stretches, strict=True)):
             if stretch.turns:
                 cut = EpisodeEnd.UPDATE_BOUNDARY
-                finished.append((index, stretch, cut, task.observation, task.episode_seed))
+                finished.append(_Finished(index, stretch, cut, now.observation, now.seed))
                 self._stretches[index] = _continued(stretch)
-        return _episodes(policy, self._tasks, finished)
+        self.num_faults = self._pool.num_faults - faults_before
+        self.num_excluded_turns = sum(len(item.stretch.turns) + 1 for item in lost)
+        self.excluded = _episodes(policy, self._pool.task_ids, lost)
+        if not finished:
+            raise TaskError(
+                f"all {num_turns} turns were lost to {self.num_faults} faults of environments.",
+                hint="the log tells what failed; the last checkpoint is intact.",
+            )
+        return _episodes(policy, self._pool.task_ids, finished)
 
     def state(self) -> JsonState:
         """Return every environment mid-episode, generators included, JSON-able."""
         return {
-            "tasks": [task.state() for task in self._tasks],
+            "tasks": self._pool.state(),
             "prior": [[s.prior_return, s.prior_turns] for s in self._stretches],
         }
 
     def restore(self, state: JsonState) -> None:
         """Put every environment back to a saved state."""
-        for task, saved in zip(self._tasks, state["tasks"], strict=True):
-            task.restore(saved)
+        self._pool.restore(state["tasks"])
         self._stretches = [_Stretch(value, turns) for value, turns in state["prior"]]
+
+    def close(self) -> None:
+        """End the environments."""
+        self._pool.close()
 
 
 def make_turn(
@@ -133,23 +169,21 @@ def _continued(stretch: _Stretch) -> _Stretch:
 
 
 def _episodes(
-    policy: AbstractPolicy,
-    tasks: Sequence[AbstractTask],
-    finished: Sequence[tuple[int, _Stretch, EpisodeEnd, Observation | None, int]],
+    policy: AbstractPolicy, task_ids: Sequence[str], finished: Sequence[_Finished]
 ) -> list[Episode]:
     """Return the stretches as episodes; what followed the open ones is encoded in one batch."""
-    following = [observation for *_, observation, _ in finished if observation is not None]
+    following = [item.following for item in finished if item.following is not None]
     prompts = iter(policy.encode(following) if following else [])
     return [
         Episode(
-            turns=tuple(stretch.turns),
-            task_id=tasks[index].task_id,
-            environment=index,
-            seed=seed,
-            end=end,
-            next_prompt=None if observation is None else next(prompts),
-            prior_return=stretch.prior_return,
-            prior_turns=stretch.prior_turns,
+            turns=tuple(item.stretch.turns),
+            task_id=task_ids[item.index],
+            environment=item.index,
+            seed=item.seed,
+            end=item.end,
+            next_prompt=None if item.following is None else next(prompts),
+            prior_return=item.stretch.prior_return,
+            prior_turns=item.stretch.prior_turns,
         )
-        for index, stretch, end, observation, seed in finished
+        for item in finished
     ]

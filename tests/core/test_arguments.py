@@ -17,6 +17,7 @@ def test_each_command_has_its_arguments() -> None:
         "EnvListArguments",
         "EvalArguments",
         "MergeArguments",
+        "PlayArguments",
         "ReportArguments",
         "SftArguments",
         "TrainArguments",

@@ -70,4 +70,5 @@ def test_an_episode_is_a_success_when_a_turn_is(successes: tuple[bool, ...]) -> 
 
 
 def test_ends_are_written_as_words() -> None:
-    assert [str(end) for end in EpisodeEnd] == ["terminated", "truncated", "update_boundary"]
+    ends = ["terminated", "truncated", "update_boundary", "fault"]
+    assert [str(end) for end in EpisodeEnd] == ends

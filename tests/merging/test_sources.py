@@ -1,5 +1,9 @@
-import torch
+from collections.abc import Iterator, Mapping
 
+import torch
+from torch import Tensor
+
+from gtr_turbo.merging import TiesAccumulator, merge
 from gtr_turbo.merging.sources import InMemory, checkpoint_label
 
 
@@ -16,3 +20,28 @@ def test_a_mapping_is_a_source() -> None:
 def test_labels_read_well_in_a_sentence() -> None:
     assert checkpoint_label("checkpoint-3") == "checkpoint-3"
     assert checkpoint_label("update-0003") == 'checkpoint "update-0003"'
+
+
+class MadeWhenAskedFor(Mapping[str, Tensor]):
+    """Equal shapes, other values: the memory of one is free again when the next one is made."""
+
+    def __getitem__(self, name: str) -> Tensor:
+        return torch.full((64,), float(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("1", "2", "3"))
+
+    def __len__(self) -> int:
+        return 3
+
+
+def test_tensors_that_are_made_when_asked_for_do_not_pass_for_tied() -> None:
+    merged = TiesAccumulator(None, density=1.0)
+    merged.add(MadeWhenAskedFor())
+    assert {name: value[0].item() for name, value in merged.merged_delta().items()} == {
+        "1": 1.0,
+        "2": 2.0,
+        "3": 3.0,
+    }
+    result = merge({n: torch.zeros(64) for n in "123"}, [MadeWhenAskedFor()], density=1.0)
+    assert {name: value[0].item() for name, value in result.items()} == {"1": 1, "2": 2, "3": 3}

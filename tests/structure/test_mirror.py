@@ -8,6 +8,7 @@ from tests.structure.source import ROOT, SRC, classes, functions, name_of, sourc
 TESTED_ELSEWHERE = {
     "errors.py": "a test per message stands with the code that raises it",
     "envs/base.py": "an interface; tests/conformance/ holds every task to it",
+    "envs/household/view.py": "data only; tested through the engine and the renderer",
     "policies/base.py": "an interface; tests/conformance/ holds every policy to it",
     "teachers/base.py": "an interface; tested through the teachers",
     "__main__.py": "tests/structure/test_public.py runs it",

@@ -78,10 +78,37 @@ class EnvListArguments:
 @final
 @dataclass(frozen=True)
 class EnvCheckArguments:
-    """Run the conformance laws on a task."""
+    """Run the conformance laws on a task, and measure its expert and play at random."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Registered task."""
+    """Registered task, or gym:ID for an environment of Gymnasium's."""
+    episodes: int = 200
+    """Episodes of each measurement; 0 leaves them out."""
+    seed: int = 0
+    """Seed of the first measured episode."""
+    rules: tuple[str, ...] = ()
+    """Rule switches, each as NAME=VALUE with the value in YAML."""
+
+
+@final
+@dataclass(frozen=True)
+class PlayArguments:
+    """Play a task in the terminal: write an action, or a whole reply; quit with an empty line."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """Registered task, or gym:ID for an environment of Gymnasium's."""
+    seed: int = 0
+    """Seed of the episode."""
+    rules: tuple[str, ...] = ()
+    """Rule switches, each as NAME=VALUE with the value in YAML."""
+    picture: Path = Path("play.png")
+    """Where the picture of each turn is saved."""
+    columns: int | None = None
+    """Width of the picture in the terminal, characters; 0 shows none; 60 where it is a terminal."""
+    record: Path | None = None
+    """Write the episode to this file, as JSON lines."""
+    replay: Path | None = None
+    """Play a recorded episode again, and compare all that follows with the record."""
 
 
 @final

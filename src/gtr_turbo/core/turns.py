@@ -146,6 +146,8 @@ class EpisodeEnd(StrEnum):
     """A step cap was reached; the value of what followed is bootstrapped."""
     UPDATE_BOUNDARY = "update_boundary"
     """The update had its turns; the episode goes on in the next update. Bootstrapped too."""
+    FAULT = "fault"
+    """The environment failed: nothing of the stretch is learned from or counted as a result."""
 
 
 @final
@@ -161,7 +163,7 @@ class Episode:
     """Seed of the episode's deal."""
     end: EpisodeEnd
     next_prompt: Prompt | None
-    """What came after the last turn; present unless the task terminated."""
+    """What came after the last turn; present unless the task terminated or failed."""
     prior_return: float = 0.0
     """Undiscounted task reward that the episode had collected before this stretch."""
     prior_turns: int = 0

@@ -1,11 +1,17 @@
-"""Every task by name: the built-in ones in a visible dict, installed plug-ins beside them."""
+"""Every task by name: the built-in ones in a visible dict, installed plug-ins beside them.
+
+A name that starts with ``gym:`` is an environment of Gymnasium's: ``gym:FrozenLake-v1``, or
+``gym:module:Id-v0`` for one that is known after a module is imported.
+"""
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from gtr_turbo.envs import ezpoints, points24
+from gtr_turbo.envs import blackjack, ezpoints, household, numberline, points24
 from gtr_turbo.envs.base import AbstractTask, TaskEntry
+from gtr_turbo.envs.gymnasium_task.entry import gymnasium_entry
+from gtr_turbo.envs.gymnasium_task.task import PREFIX
 from gtr_turbo.errors import TaskError, UnknownNameError, nearest_hint
 
 PLUGIN_GROUP = "gtr_turbo.environments"
@@ -13,7 +19,10 @@ PLUGIN_GROUP = "gtr_turbo.environments"
 
 
 TASKS: dict[str, TaskEntry] = {
+    "blackjack": blackjack.ENTRY,
     "ezpoints": ezpoints.ENTRY,
+    "household": household.ENTRY,
+    "numberline": numberline.ENTRY,
     "points24": points24.ENTRY,
 }
 """name → how to make it. A new task is a file, an entry here and a conformance run."""
@@ -27,10 +36,13 @@ def list_tasks() -> list[str]:
 def task_entry(name: str) -> TaskEntry:
     """Return the entry of a task; a built-in one wins over a plug-in of the same name.
 
-    Raises UnknownNameError for the name of no task, TaskError for a plug-in that is no `TaskEntry`.
+    Raises UnknownNameError for the name of no task, TaskError for a plug-in that is no `TaskEntry`,
+    ConfigError for a Gymnasium environment whose module is missing.
     """
     if name in TASKS:
         return TASKS[name]
+    if name.startswith(PREFIX):
+        return gymnasium_entry(name.removeprefix(PREFIX))
     plugins = _plugins()
     if name not in plugins:
         raise UnknownNameError(

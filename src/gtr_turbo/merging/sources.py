@@ -43,8 +43,12 @@ class InMemory(AbstractTensorSource):
     """A mapping from names to tensors."""
 
     def __init__(self, tensors: Mapping[str, Tensor], label: str) -> None:
-        """Wrap `tensors`, which are not copied."""
-        self._tensors = tensors
+        """Wrap `tensors`, which are not copied.
+
+        Each is asked for once and held: where a mapping makes its tensors when they are asked for,
+        two of them could take the same memory one after the other and pass for tied.
+        """
+        self._tensors = dict(tensors)
         self._label = label
 
     @property

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,10 @@ def run_training(
     A run that was interrupted goes on from its newest whole checkpoint when `resume` is set; one
     that is finished returns its summary.
     """
-    with RunDirectory.open(path, config, resume=resume) as run:
-        session = open_session(config, run, progress)
+    with (
+        RunDirectory.open(path, config, resume=resume) as run,
+        closing(open_session(config, run, progress)) as session,
+    ):
         train(session)
         return _finish(session)
 
@@ -172,7 +175,7 @@ def evaluate_run(
     if who == "agent":
         return evaluate(policy, config, num_episodes).to_json()
     teacher = path / TEACHERS / Path(checkpoint).name
-    history = CheckpointHistory(config.merge)
+    history = CheckpointHistory(config.merge, config.run.num_updates)
     if not teacher.is_dir():
         raise ConfigError(f"{path} has no teacher: it was trained without merging.")
     history.load(teacher)

@@ -17,7 +17,7 @@ from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.files import dump_json
 from gtr_turbo.core.seeding import Seeds
 from gtr_turbo.core.turns import Episode
-from gtr_turbo.envs.registry import make_task
+from gtr_turbo.envs.pool.choose import make_pool
 from gtr_turbo.errors import ResumeError
 from gtr_turbo.evaluate import evaluate
 from gtr_turbo.history import CheckpointHistory
@@ -50,17 +50,15 @@ class Session:
         device = next(iter(policy.critic_parameters()))[1].device
         self.seeds = Seeds.make(config.run.seed, str(device))
         count = config.rollout.num_environments
-        self.rollout = Rollout(
-            [
-                make_task(config.task.name, config.task.rules, self.seeds.task(i))
-                for i in range(count)
-            ]
-        )
+        seeds = [self.seeds.task(i) for i in range(count)]
+        self.rollout = Rollout(make_pool(config.task, config.rollout, seeds))
         self.teacher = WeightTeacher(
             config.guidance, config.guidance.temperature, config.ppo.micro_batch_size
         )
         is_merging = config.guidance.kind != "none" and config.guidance.teacher == "merged"
-        self.history = CheckpointHistory(config.merge) if is_merging else None
+        self.history = (
+            CheckpointHistory(config.merge, config.run.num_updates) if is_merging else None
+        )
         self.optimizer = Optimizer(policy, config)
         self.update = 0
         self.evaluations: list[dict[str, Any]] = []
@@ -70,6 +68,10 @@ class Session:
         self._learning_rate = 0.0
         self._first_guided: int | None = None
         self._log: MetricsLog | None = None
+
+    def close(self) -> None:
+        """End the environments."""
+        self.rollout.close()
 
     # -- during an update ------------------------------------------------------------------------
 
@@ -188,6 +190,8 @@ class Session:
         return {
             "update": update,
             "env_steps": update * turns,
+            "environment_faults": self.rollout.num_faults,
+            "excluded_turns": self.rollout.num_excluded_turns,
             **values,
             **self._latest_evaluation("agent", "eval"),
             "teacher_fingerprint": self.teacher.fingerprint,

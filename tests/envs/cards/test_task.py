@@ -7,10 +7,10 @@ import pytest
 from gtr_turbo.core.turns import StepResult
 from gtr_turbo.envs.cards.entry import make_card_task
 from gtr_turbo.envs.cards.hands import Card
-from gtr_turbo.envs.replies import Reason
 from gtr_turbo.envs.cards.task import CardTask
 from gtr_turbo.envs.ezpoints import GAME as EZPOINTS
 from gtr_turbo.envs.points24 import GAME as POINTS24
+from gtr_turbo.envs.replies import Reason
 from gtr_turbo.errors import ConfigError, TaskError
 
 CODE_RULES = {"illegal_action": "blank_appended", "length_limit": "tokens"}

@@ -1,5 +1,7 @@
 """Small games for the tests, described by hand or dealt."""
 
+from functools import cache
+
 from gtr_turbo.envs.episodes import make_generator
 from gtr_turbo.envs.household import tables
 from gtr_turbo.envs.household.commands import Action, write_command
@@ -67,4 +69,9 @@ def play(house: Household, *names: str, state: State | None = None) -> State:
 
 
 def deal(seed: int, **rules: object) -> Household:
-    return Household(Dealer(HouseholdRules.model_validate(rules)).deal(make_generator(seed)))
+    return Household(dealer(tuple(rules.items())).deal(make_generator(seed)))
+
+
+@cache
+def dealer(rules: tuple[tuple[str, object], ...]) -> Dealer:
+    return Dealer(HouseholdRules.model_validate(dict(rules)))

@@ -88,6 +88,7 @@ def test_a_games_number_decides_it() -> None:
 
 def test_an_item_allows_what_its_kind_allows() -> None:
     apple, lamp = make_item("apple 1", "apple", "x"), make_item("desklamp 1", "desklamp", "x")
-    assert apple.is_heatable and apple.is_coolable and apple.is_cleanable and apple.is_sliceable
+    powers = (apple.is_heatable, apple.is_coolable, apple.is_cleanable, apple.is_sliceable)
+    assert powers == (True,) * 4
     assert (apple.is_pickupable, apple.is_toggleable) == (True, False)
     assert (lamp.is_pickupable, lamp.is_toggleable, lamp.is_heatable) == (False, True, False)

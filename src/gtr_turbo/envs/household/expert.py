@@ -45,17 +45,20 @@ def wrong_steps(
     num_steps: int,
     generator: np.random.Generator,
 ) -> tuple[Step, ...]:
-    """Return the steps towards a goal that is nearly the right one and that fail to reach that."""
-    goals = list(_wrong_goals(house))
-    for index in generator.permutation(len(goals)):
-        mistaken = Household(replace(house.game, goal=goals[index]))
-        steps = right_steps(mistaken, states, expert, num_steps)
-        if steps and not _ever_wins(house, states[-1], steps):
-            return steps
+    """Return the steps towards a goal that is nearly the right one and that fail to reach that.
+
+    They are none in the rare game in which nothing wrong can be done.
+    """
+    for goals in (list(_near_goals(house)), list(_far_goals(house))):
+        for index in generator.permutation(len(goals)):
+            mistaken = Household(replace(house.game, goal=goals[index]))
+            steps = right_steps(mistaken, states, expert, num_steps)
+            if steps and not _ever_wins(house, states[-1], steps):
+                return steps
     return ()
 
 
-def _wrong_goals(house: Household) -> Iterator[Goal]:
+def _near_goals(house: Household) -> Iterator[Goal]:
     """Yield goals that look like the game's own, each possible as far as kinds go."""
     game, goal = house.game, house.game.goal
     kinds = dict.fromkeys(item.kind for item in game.items if item.is_pickupable)
@@ -70,6 +73,15 @@ def _wrong_goals(house: Household) -> Iterator[Goal]:
             is_light = goal.task_type == tables.LOOK_IN_LIGHT
             task_type = tables.PICK_AND_PLACE if is_light else goal.task_type
             yield replace(goal, task_type=task_type, receptacle_kind=kind, lamp_kind=None)
+
+
+def _far_goals(house: Household) -> Iterator[Goal]:
+    """Yield goals of placing anything anywhere, for games in which no near goal is possible."""
+    present = dict.fromkeys(receptacle.kind for receptacle in house.game.receptacles)
+    for kind in dict.fromkeys(item.kind for item in house.game.items if item.is_pickupable):
+        for place in present:
+            if kind in house.game.can_contain.get(place, ()):
+                yield Goal(task_type=tables.PICK_AND_PLACE, object_kind=kind, receptacle_kind=place)
 
 
 def _after(house: Household, state: State, steps: Sequence[Step]) -> State:
