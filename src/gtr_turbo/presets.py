@@ -86,15 +86,19 @@ def points24_tiny() -> Config:
 
 
 def numberline_tiny() -> Config:
-    """Return the number line for the tiny model: 0 to 9, the goal at least three steps away."""
+    """Return the number line for the tiny model: 0 to 5, the goal at least two steps away.
+
+    The format's reward is smaller than in the card games, as are the task's own rewards.
+    """
     return Config(
-        task=_tiny_task("numberline", {"max_position": 9, "min_distance": 3}),
+        task=_tiny_task("numberline", {"min_distance": 2}),
         model=_TINY_MODEL,
         critic=_TINY_CRITIC,
-        sft=SftConfig(num_steps=100, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.8),
+        sft=SftConfig(num_steps=160, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.7),
         rollout=RolloutConfig(
             num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=40
         ),
+        format=FormatConfig(valid=0.5, invalid=-0.5),
         guidance=GuidanceConfig(into="reward"),
         ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=5),

@@ -57,6 +57,22 @@ def test_what_is_not_admissible_changes_nothing(games: Path) -> None:
     assert (after.commands, after.view) == (before.commands, before.view)
 
 
+def test_engines_are_used_again(games: Path) -> None:
+    first = TextWorld()
+    second = TextWorld()
+    assert first._engine is not second._engine
+    game = next((games / "train").glob("*/trial_1"))
+    before = first.start(game)
+    second.start(game)
+    second.do(before.commands[0])
+    assert first.do("nothing").commands == before.commands
+    freed = second._engine
+    del second
+    third = TextWorld()
+    assert third._engine is freed
+    assert third.start(game) == before
+
+
 @pytest.mark.slow
 def test_every_law_is_kept_in_textworld(games: Path) -> None:
     rules = {

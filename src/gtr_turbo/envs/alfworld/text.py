@@ -1,11 +1,13 @@
 """ALFWorld in TextWorld: the text engine, its planner, and pictures drawn from its facts.
 
-One engine process is not needed: the game runs here, about 50 ms a step, nearly all of it spent on
-the text of the admissible commands.
+The game runs in this process, about 50 ms a step, nearly all of it spent on the text of the
+admissible commands. Each engine loads a copy of the planner's library (34 MB) that can't be unloaded
+again, so an engine whose world is gone is kept for the next world.
 """
 
 import json
 import re
+import weakref
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -18,6 +20,17 @@ from gtr_turbo.errors import TaskError
 _TASK: Final = re.compile(r"\s*Your task is to: (.*?)\.?\s*\Z", re.DOTALL)
 _WELCOME: Final = re.compile(r"\A-= .*? =-\s*")
 
+_idle_engines: list[tuple[Any, Any]] = []
+
+
+def _make_engine() -> tuple[Any, Any]:
+    """Return TextWorld's engine, and the same with ALFWorld's names for things around it."""
+    textworld = load("textworld")
+    pddl = load("textworld.envs.pddl")
+    wrappers = load("alfworld.agents.environment.alfred_tw_env")
+    inner = pddl.PddlEnv(textworld.EnvInfos(facts=True, won=True, admissible_commands=True))
+    return inner, wrappers.AlfredDemangler(inner, shuffle=False)
+
 
 @final
 class TextWorld(AbstractWorld):
@@ -25,12 +38,9 @@ class TextWorld(AbstractWorld):
 
     def __init__(self) -> None:
         """Load the engine. Raises ConfigError when the extra is not installed."""
-        textworld = load("textworld")
-        pddl = load("textworld.envs.pddl")
-        wrappers = load("alfworld.agents.environment.alfred_tw_env")
-        infos = textworld.EnvInfos(facts=True, won=True, admissible_commands=True)
-        self._inner: Any = pddl.PddlEnv(infos)
-        self._engine: Any = wrappers.AlfredDemangler(self._inner, shuffle=False)
+        engine = _idle_engines.pop() if _idle_engines else _make_engine()
+        weakref.finalize(self, _idle_engines.append, engine)
+        self._inner, self._engine = engine
         self._game: Path | None = None
         self._goal = ""
 
@@ -68,7 +78,7 @@ class TextWorld(AbstractWorld):
         return tuple(commands)
 
     def close(self) -> None:
-        """Forget the game; the engine's library goes with this object."""
+        """Forget the game; the engine is free when this object is gone."""
         self._game = None
 
     def _scene(self, state: Any) -> Scene:
