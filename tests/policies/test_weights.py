@@ -110,7 +110,7 @@ def test_one_checkpoint_merged_untrimmed_is_that_checkpoint(policy: VlmPolicy) -
     sums = make_accumulator("ties", density=1.0, ema_alpha=None, scale=1.0)
     sums.add(change, name="one")
     merged = sums.merged_delta()
-    assert same(merged, change)
+    assert same(merged, dict(change))
     _, _, rows = play(policy, 3)
     with torch.no_grad():
         own = policy.score(rows, 1.0, 1.0, values=False).token_logprob
@@ -120,7 +120,7 @@ def test_one_checkpoint_merged_untrimmed_is_that_checkpoint(policy: VlmPolicy) -
 
 
 def test_a_change_of_other_weights_is_refused(policy: VlmPolicy) -> None:
-    change = policy.change()
+    change = dict(policy.change())
     name = sorted(change)[0]
     lacking = {key: tensor for key, tensor in change.items() if key != name}
     bent = change | {name: change[name][:1]}

@@ -12,6 +12,7 @@ from gtr_turbo.errors import LogprobMismatchError, StaleAdapterError, StaleTeach
 from gtr_turbo.history import CheckpointHistory
 from gtr_turbo.merging import fingerprint
 from gtr_turbo.ops.kl import ESTIMATORS
+from gtr_turbo.policies.base import WeightChange
 from gtr_turbo.rollout import Rollout
 from gtr_turbo.teachers.merged import WeightTeacher
 from gtr_turbo.train import checks
@@ -38,7 +39,7 @@ def test_fault_the_teacher_is_frozen(session: Session, monkeypatch: pytest.Monke
 
 def test_one_checkpoint_merged_is_that_checkpoint(played: Played) -> None:
     change = played.session.policy.change()
-    history = CheckpointHistory(MergeConfig(density=1.0))
+    history = CheckpointHistory(MergeConfig(density=1.0), 1)
     history.add(1, change)
     assert fingerprint(history.merge()) == fingerprint(change)
 
@@ -61,7 +62,7 @@ def test_fault_the_rate_of_the_exponential_average_is_inverted(
             "make_accumulator",
             lambda method, *, ema_alpha, **rest: real(method, ema_alpha=1 - ema_alpha, **rest),
         )
-    history = CheckpointHistory(MergeConfig(method="linear", weights="ema", ema_alpha=0.8))
+    history = CheckpointHistory(MergeConfig(method="linear", weights="ema", ema_alpha=0.8), 3)
     values = [1.0, 3.0, -2.0]
     for number, value in enumerate(values, start=1):
         history.add(number, {"w": torch.full((2, 2), value)})
@@ -73,7 +74,7 @@ def test_fault_the_rate_of_the_exponential_average_is_inverted(
 # -- 5: agreement is zero -----------------------------------------------------------------------
 
 
-def kl_to(played: Played, change: dict[str, Tensor], estimator: str) -> Tensor:
+def kl_to(played: Played, change: WeightChange, estimator: str) -> Tensor:
     session = played.session
     config = session.config.guidance.model_copy(update={"estimator": estimator, "tokens": "reply"})
     teacher = WeightTeacher(config, config.temperature, 8)

@@ -1,12 +1,9 @@
 import pytest
 
 from gtr_turbo.envs.household.commands import (
-    HELP,
-    INVENTORY,
     LOOK,
     Action,
     Verb,
-    is_listed,
     read_command,
     write_command,
 )
@@ -20,13 +17,6 @@ def test_two_vocabularies_differ_in_one_form() -> None:
     assert write_command(put, "0.3") == "put mug 1 in/on shelf 2"
     for action in (LOOK, Action(Verb.HEAT, "mug 1", "microwave 1"), Action(Verb.USE, "desklamp 1")):
         assert write_command(action, "0.3") == write_command(action, "0.4")
-
-
-def test_help_is_new_and_idle_commands_can_go() -> None:
-    assert is_listed(HELP, "0.4", idle_commands=True)
-    assert not is_listed(HELP, "0.3", idle_commands=True)
-    assert not is_listed(INVENTORY, "0.4", idle_commands=False)
-    assert is_listed(LOOK, "0.3", idle_commands=False)
 
 
 @pytest.mark.parametrize("matching", ["exact", "longest"])

@@ -168,6 +168,8 @@ def test_idle_commands_can_be_taken_away() -> None:
     assert "look" in task.admissible_actions
     assert not {"inventory", "help"} & set(task.admissible_actions)
     assert not task.step(say("inventory")).legal
+    assert "help" in task_with(1).admissible_actions
+    assert "help" not in task_with(1, vocabulary="0.3").admissible_actions
 
 
 def test_the_old_vocabulary_is_played_through() -> None:

@@ -1,8 +1,8 @@
 """ALFWorld in TextWorld: the text engine, its planner, and pictures drawn from its facts.
 
 The game runs in this process, about 50 ms a step, nearly all of it spent on the text of the
-admissible commands. Each engine loads a copy of the planner's library (34 MB) that can't be unloaded
-again, so an engine whose world is gone is kept for the next world.
+admissible commands. Each engine loads a copy of the planner's library (34 MB) that can't be
+unloaded, so an engine whose world is gone is kept for the next world.
 """
 
 import json

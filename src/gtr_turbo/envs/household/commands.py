@@ -83,13 +83,6 @@ def write_command(action: Action, vocabulary: str) -> str:
     return _VOCABULARIES[vocabulary][action.verb].format(*names)
 
 
-def is_listed(action: Action, vocabulary: str, *, idle_commands: bool) -> bool:
-    """Return whether an action that the engine admits is one of the task's under its rules."""
-    if action.verb is Verb.HELP and vocabulary == "0.3":
-        return False
-    return idle_commands or action.verb not in IDLE_VERBS
-
-
 def read_command(
     text: str, admissible: Collection[str], vocabulary: str, matching: str
 ) -> str | None:

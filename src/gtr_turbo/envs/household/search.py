@@ -99,12 +99,10 @@ def _look_for(
     if not unknown:
         return Step(action=LOOK, purpose=Purpose.REST, about=kind)
 
-    def order(receptacle: int) -> tuple[int, int, int]:
-        rank = ranks.get(house.game.receptacles[receptacle].kind, len(ranks))
-        is_near = rank < len(ranks) and not _is_away(house, state, receptacle)
-        return int(not is_near), rank, receptacle
-
-    approach = _reach_into(house, state, min(unknown, key=order))
+    kinds = [receptacle.kind for receptacle in house.game.receptacles]
+    near = {r for r in unknown if kinds[r] in ranks and not _is_away(house, state, r)}
+    receptacle = min(unknown, key=lambda r: (r not in near, ranks.get(kinds[r], len(ranks)), r))
+    approach = _reach_into(house, state, receptacle)
     return Step(action=approach or LOOK, purpose=Purpose.SEARCH, about=kind)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Final, final
 
 import numpy as np
@@ -10,7 +11,13 @@ from gtr_turbo.core.turns import JsonState, Observation, ParsedReply, StepResult
 from gtr_turbo.envs.base import AbstractTask, Demonstration, TaskEntry
 from gtr_turbo.envs.episodes import EpisodeKeeper, make_generator
 from gtr_turbo.envs.household import expert
-from gtr_turbo.envs.household.commands import Action, is_listed, read_command, write_command
+from gtr_turbo.envs.household.commands import (
+    IDLE_VERBS,
+    Action,
+    Verb,
+    read_command,
+    write_command,
+)
 from gtr_turbo.envs.household.compact import draw_compact
 from gtr_turbo.envs.household.engine import Household, State
 from gtr_turbo.envs.household.games import Dealer
@@ -54,6 +61,7 @@ class HouseholdTask(AbstractTask):
         self._dealer = Dealer(rules)
         self._keeper = EpisodeKeeper(TASK_ID, seed, _write_episode, self._read_episode)
         self._shown: Observation | None = None
+        self._offered: dict[str, Action] | None = None
 
     @property
     def task_id(self) -> str:
@@ -109,7 +117,7 @@ class HouseholdTask(AbstractTask):
         house = Household(self._dealer.deal(chance))
         best, _ = house.goal_progress(house.start)
         self._keeper.begin(_Episode(seed=seed, house=house, state=house.start, best=best), chance)
-        self._shown = None
+        self._shown = self._offered = None
         return self.observation
 
     def step(self, reply: str) -> StepResult:
@@ -136,7 +144,7 @@ class HouseholdTask(AbstractTask):
                 ended=is_won or is_stuck or truncated,
             )
         )
-        self._shown = None
+        self._shown = self._offered = None
         return StepResult(
             observation=self.observation,
             parsed=parsed,
@@ -182,7 +190,7 @@ class HouseholdTask(AbstractTask):
     def restore(self, state: JsonState) -> None:
         """Continue from a snapshot. Raises TaskError when it is another task's, or damaged."""
         self._keeper.restore(state)
-        self._shown = None
+        self._shown = self._offered = None
 
     @property
     def _step_limit(self) -> int:
@@ -193,19 +201,23 @@ class HouseholdTask(AbstractTask):
 
     def _commands(self) -> dict[str, Action]:
         """Return the admissible commands and what each of them means."""
-        episode, rules = self._keeper.current, self.rules
-        return {
-            write_command(action, rules.vocabulary): action
-            for action in episode.house.admissible(episode.state)
-            if is_listed(action, rules.vocabulary, idle_commands=rules.idle_commands)
-        }
+        if self._offered is None:
+            episode, rules = self._keeper.current, self.rules
+            self._offered = {
+                write_command(action, rules.vocabulary): action
+                for action in episode.house.admissible(episode.state)
+                if (rules.idle_commands or action.verb not in IDLE_VERBS)
+                and not (rules.vocabulary == "0.3" and action.verb is Verb.HELP)
+            }
+        return self._offered
 
     def _parse(self, reply: str, commands: Mapping[str, Action]) -> ParsedReply:
-        rules = self.rules
-
-        def read_action(text: str) -> str | None:
-            return read_command(text, commands, rules.vocabulary, rules.matching)
-
+        read_action = partial(
+            read_command,
+            admissible=commands,
+            vocabulary=self.rules.vocabulary,
+            matching=self.rules.matching,
+        )
         return parse_reply(reply, ReplyForm(keys=REPLY_KEYS, read_action=read_action))
 
     def _chosen(
