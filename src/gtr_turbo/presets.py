@@ -107,23 +107,25 @@ def numberline_tiny() -> Config:
 
 
 def household_tiny() -> Config:
-    """Return a household for the tiny model: one kitchen of four receptacles, two sorts of goals.
+    """Return a household for the tiny model: kitchens of four receptacles, one thing to put away.
 
-    The agent sees the compact picture and its last three actions; what is where it must look for.
+    The agent sees the compact picture, what it can do and its last four actions; where things are
+    it must find out.
     """
     small: dict[str, RuleValue] = {
-        "task_types": ["pick_and_place_simple", "pick_heat_then_place_in_recep"],
+        "task_types": ["pick_and_place_simple"],
         "rooms": ["kitchen"],
-        "num_scenes": 1,
+        "receptacle_kinds": ["cabinet", "countertop", "fridge", "microwave", "sinkbasin"],
+        "object_kinds": ["apple", "cup", "egg", "mug"],
         "max_receptacles": 4,
         "num_objects": 4,
-        "object_kinds": ["apple", "mug", "bread", "egg"],
         "max_steps": 12,
+        "max_actions": 12,
+        "max_repeats": 3,
         "reward_success": 10.0,
         "picture": "compact",
         "prompt": "compact",
-        "history": 3,
-        "list_admissible": False,
+        "history": 4,
         "idle_commands": False,
     }
     return Config(
@@ -134,13 +136,13 @@ def household_tiny() -> Config:
         ),
         model=_TINY_MODEL,
         critic=_TINY_CRITIC,
-        sft=SftConfig(num_steps=300, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.5),
+        sft=SftConfig(num_steps=150, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.5),
         rollout=RolloutConfig(
-            num_environments=64, turns_per_update=1024, temperature=0.6, max_new_tokens=48
+            num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=32
         ),
         guidance=GuidanceConfig(into="reward"),
-        ppo=_tiny_ppo(learning_rate=1e-4, decay_updates=40),
-        evaluation=EvaluationConfig(temperature=0.6, interval=5),
+        ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
+        evaluation=EvaluationConfig(temperature=1.0, interval=5),
         run=RunConfig(num_updates=20, num_threads=1, keep_checkpoints=3),
     )
 

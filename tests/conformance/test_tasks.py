@@ -29,6 +29,7 @@ CARDS = COMMON | {
     "faces": {"face_cards_as_ten": False, "deal": "with_replacement"},
     "other": {"target": 10, "reward_success": 1.0, "reward_illegal": 0.0},
 }
+SMALL_HOUSE = {"picture": "compact", "max_steps": 10, "max_receptacles": 4, "num_objects": 4}
 RULES: dict[str, dict[str, dict[str, Any]]] = {
     "points24": CARDS,
     "ezpoints": CARDS,
@@ -45,6 +46,18 @@ RULES: dict[str, dict[str, dict[str, Any]]] = {
         "bonus": {"natural": "bonus"},
         "book": {"natural": "wins"},
         "other": {"reward_draw": 0.5, "reward_loss": 0.0, "reward_illegal": 0.0},
+    },
+    "household": {
+        "tiny": SMALL_HOUSE,
+        "lineage": SMALL_HOUSE
+        | {
+            "vocabulary": "0.3",
+            "reward": "lineage",
+            "matching": "longest",
+            "unreadable_reply": "random_action",
+            "early_truncation": True,
+            "split": "valid_unseen",
+        },
     },
 }
 """Task → name of a set of rules → the rules."""

@@ -148,7 +148,7 @@ def require_sound(house: Household, state: State) -> None:
     assert LOOK in house.admissible(state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), choices=st.lists(st.integers(0, 10**6), max_size=30))
 def test_random_play_loses_nothing_and_never_raises(seed: int, choices: list[int]) -> None:
     house = deal(seed)
@@ -159,7 +159,7 @@ def test_random_play_loses_nothing_and_never_raises(seed: int, choices: list[int
         require_sound(house, state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_what_is_not_admissible_changes_nothing(seed: int, data: st.DataObject) -> None:
     house = deal(seed, max_receptacles=6, num_objects=5)
@@ -174,7 +174,7 @@ def test_what_is_not_admissible_changes_nothing(seed: int, data: st.DataObject) 
         state = house.apply(state, data.draw(st.sampled_from(actions)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), choices=st.lists(st.integers(0, 10**6), max_size=20))
 def test_closed_receptacles_hide_and_keep(seed: int, choices: list[int]) -> None:
     house = deal(seed)

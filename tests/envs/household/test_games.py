@@ -22,12 +22,12 @@ def test_a_game_follows_from_its_seed() -> None:
 
 
 def test_every_sort_is_dealt_about_equally() -> None:
-    sorts = [game.goal.task_type for game in dealt(300)]
-    assert all(30 < sorts.count(task_type) < 75 for task_type in tables.TASK_TYPES)
+    sorts = [game.goal.task_type for game in dealt(120)]
+    assert all(8 < sorts.count(task_type) < 35 for task_type in tables.TASK_TYPES)
 
 
 def test_things_lie_where_they_fit_and_never_where_the_goal_wants_them() -> None:
-    for game in dealt(100):
+    for game in dealt(60):
         house = Household(game)
         met, total = house.goal_progress(house.start)
         assert met == 0 < total
@@ -45,7 +45,7 @@ def test_names_are_kinds_with_numbers_from_one() -> None:
 
 
 def test_small_games_keep_what_the_goal_needs() -> None:
-    for game in dealt(100, max_receptacles=3, num_objects=2):
+    for game in dealt(60, max_receptacles=3, num_objects=2):
         assert len(game.receptacles) == 3
         kinds = [receptacle.kind for receptacle in game.receptacles]
         goal = game.goal

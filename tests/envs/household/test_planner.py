@@ -8,7 +8,7 @@ from gtr_turbo.envs.household.engine import Household, State
 from gtr_turbo.envs.household.planner import make_plan
 from tests.envs.household.houses import deal, kitchen, play
 
-NUM_GAMES = 25
+NUM_GAMES = 10
 
 
 def replayed(house: Household, state: State) -> tuple[int, State]:

@@ -6,7 +6,7 @@ from gtr_turbo.envs.household.engine import Household
 from gtr_turbo.envs.household.search import Memory, search
 from tests.envs.household.houses import deal, kitchen, play
 
-NUM_GAMES = 12
+NUM_GAMES = 5
 
 
 def names_of(house: Household, *before: str) -> list[str]:

@@ -49,29 +49,9 @@ def rewards(results: list[StepResult]) -> list[float]:
     return [result.rewards["task"] for result in results]
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        TINY,
-        SMALL | {"max_steps": 4, "list_admissible": False, "split": "valid_seen"},
-        COMPACT
-        | SMALL
-        | {
-            "max_steps": 10,
-            "expert": "planner",
-            "text_observation": True,
-            "vocabulary": "0.3",
-            "reward": "lineage",
-            "matching": "longest",
-            "unreadable_reply": "random_action",
-            "split": "valid_unseen",
-        },
-    ],
-)
-def test_the_laws_hold_under_many_rules(rules: dict[str, Any]) -> None:
-    report = check_task(lambda seed: make_household_task(rules, seed))
-    assert report.task_id == "household-v0"
-    assert report.num_solvable == 6 or rules["max_steps"] == 4
+def test_the_laws_hold() -> None:
+    report = check_task(lambda seed: make_household_task(TINY, seed))
+    assert (report.task_id, report.num_solvable) == ("household-v0", 6)
 
 
 def test_rewards_of_the_paper() -> None:
@@ -199,7 +179,7 @@ def test_pictures_follow_their_rules() -> None:
 
 
 def test_tiny_traces_are_short_and_mistakes_end_soon() -> None:
-    for seed in range(10):
+    for seed in range(5):
         task = make_household_task(TINY, seed=0)
         task.reset(seed)
         assert task.solvable
