@@ -238,7 +238,7 @@ def other_value(value: Any) -> Any:
         return [3]
     if isinstance(value, str):
         return ["ema", "linear", "none", "static", "full", "lora", "shared", "return", "k1",
-                "reply", "float32", "bfloat16", "eager", "process", "other"]  # fmt: skip
+                "reply", "float32", "bfloat16", "eager", "process", "replay", "other"]  # fmt: skip
     return [{"max_steps": 3}] if isinstance(value, dict) else [value[:1]]
 
 
