@@ -23,10 +23,10 @@ export HF_HUB_OFFLINE ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check pytest docs clean
+.PHONY: help demo test check pytest test-alfworld docs clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"gtr-turbo needs Python 3.11 or newer, but $(PYTHON) is {v[0]}.{v[1]}.\n\nhint: make PYTHON=python3.11 …")'
@@ -49,6 +49,11 @@ pytest: $(STAMP) ## the tests alone
 
 test: check ## check, then the tests
 	@$(MAKE) --no-print-directory pytest
+
+test-alfworld: ## the tests against ALFWorld's own engine, in an environment of their own (compiles, minutes)
+	@test -x $(VENV)-alfworld/bin/python || $(PYTHON) -m venv $(VENV)-alfworld
+	$(VENV)-alfworld/bin/python -m pip install $(PIP_ARGS) $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e ".[dev,alfworld]"
+	$(VENV)-alfworld/bin/python -m pytest -n $(JOBS) --dist loadfile tests/envs/alfworld
 
 docs: $(STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
