@@ -8,12 +8,20 @@ from gtr_turbo.errors import ConfigError, TaskError, UnknownNameError
 SUMMARY = registry.TASKS["ezpoints"].summary
 
 BUILT_IN = ["blackjack", "ezpoints", "household", "numberline", "points24"]
+KNOWN = ["alfworld", *BUILT_IN]
 
 
 def test_the_names() -> None:
-    assert list_tasks() == BUILT_IN == sorted(TASKS)
+    assert sorted(TASKS) == BUILT_IN
+    assert list_tasks() == KNOWN
     assert [make_task(name, {}, 0).task_id for name in BUILT_IN] == [f"{n}-v0" for n in BUILT_IN]
     assert all(entry.summary for entry in TASKS.values())
+
+
+def test_a_task_with_an_extra_says_what_it_lacks() -> None:
+    assert registry.task_entry("alfworld").summary
+    with pytest.raises(ConfigError, match="data_path"):
+        make_task("alfworld", {}, 0)
 
 
 def test_default_rules_can_be_given_back() -> None:
@@ -29,7 +37,7 @@ def test_an_unknown_task_names_the_nearest() -> None:
     for use in (lambda: make_task("point24", {}, 0), lambda: default_rules("point24")):
         with pytest.raises(UnknownNameError, match='no task named "point24"') as caught:
             use()
-        known = ", ".join(BUILT_IN)
+        known = ", ".join(KNOWN)
         assert caught.value.hint == f'did you mean "points24"? Known tasks: {known}.'
 
 
@@ -47,7 +55,7 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
 
 def test_an_installed_plug_in_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch, "gtr_turbo.envs.ezpoints:ENTRY")
-    assert list_tasks() == [*BUILT_IN, "twelve"]
+    assert list_tasks() == [*KNOWN, "twelve"]
     assert make_task("twelve", {}, 0).task_id == "ezpoints-v0"
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from gtr_turbo.envs import blackjack, ezpoints, household, numberline, points24
+from gtr_turbo.envs.alfworld import task as alfworld
 from gtr_turbo.envs.base import AbstractTask, TaskEntry
 from gtr_turbo.envs.gymnasium_task.entry import gymnasium_entry
 from gtr_turbo.envs.gymnasium_task.task import PREFIX
@@ -27,10 +28,13 @@ TASKS: dict[str, TaskEntry] = {
 }
 """name → how to make it. A new task is a file, an entry here and a conformance run."""
 
+EXTRA_TASKS: dict[str, TaskEntry] = {"alfworld": alfworld.ENTRY}
+"""Tasks that need an extra and data of the user's own before they can be made."""
+
 
 def list_tasks() -> list[str]:
     """Return the names of all tasks, plug-ins included, sorted."""
-    return sorted({*TASKS, *_plugins()})
+    return sorted({*TASKS, *EXTRA_TASKS, *_plugins()})
 
 
 def task_entry(name: str) -> TaskEntry:
@@ -39,8 +43,9 @@ def task_entry(name: str) -> TaskEntry:
     Raises UnknownNameError for the name of no task, TaskError for a plug-in that is no `TaskEntry`,
     ConfigError for a Gymnasium environment whose module is missing.
     """
-    if name in TASKS:
-        return TASKS[name]
+    built_in = TASKS | EXTRA_TASKS
+    if name in built_in:
+        return built_in[name]
     if name.startswith(PREFIX):
         return gymnasium_entry(name.removeprefix(PREFIX))
     plugins = _plugins()
