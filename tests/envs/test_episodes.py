@@ -147,3 +147,16 @@ def test_a_damaged_snapshot_is_refused_and_changes_nothing(number: int) -> None:
     with pytest.raises(TaskError, match="a snapshot of 'walk-v0' is damaged"):
         keeper.restore(damaged_states()[number])
     assert json.dumps(keeper.state()) == before
+
+
+def test_chance_chooses_only_where_a_reply_held_nothing_and_the_rules_ask_for_it() -> None:
+    keeper, words = keeper_of(0), ("left", "right", "up")
+    begun(keeper, 5)
+    before = keeper.state()["chance"]
+    assert keeper.choose("left", words, "random_action") == ("left", False)
+    assert keeper.choose(None, words, "illegal") == (None, False)
+    assert keeper.choose(None, (), "random_action") == (None, False)
+    assert keeper.state()["chance"] == before
+    drawn = [keeper.choose(None, words, "random_action") for _ in range(50)]
+    assert {word for word, _ in drawn} == set(words)
+    assert all(is_random for _, is_random in drawn)

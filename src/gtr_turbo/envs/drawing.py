@@ -11,6 +11,9 @@ from PIL import ImageFont
 Picture: TypeAlias = UInt8[np.ndarray, "height width 3"]
 Color: TypeAlias = tuple[int, int, int]
 
+CELL_SIDE: Final = 28
+"""Height and width of a compact cell: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
+
 _FONTS: Final = Path(__file__).parent / "fonts"
 
 

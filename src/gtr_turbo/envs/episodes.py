@@ -1,6 +1,6 @@
 """What every task keeps between two calls: its generators, and the episode that it is in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
 
 import numpy as np
@@ -88,6 +88,18 @@ class EpisodeKeeper(Generic[Record]):
     def move_to(self, episode: Record) -> None:
         """Put a later record of the same episode in the place of the current one."""
         self._episode = episode
+
+    def choose(
+        self, action: str | None, actions: Sequence[str], unreadable_reply: str
+    ) -> tuple[str | None, bool]:
+        """Return the action to carry out (None: none), and whether chance chose it.
+
+        Where a reply held none and the rule `unreadable_reply` is not `illegal`, chance chooses
+        among `actions`, if there are any.
+        """
+        if action is not None or unreadable_reply == "illegal" or not actions:
+            return action, False
+        return actions[int(self.chance.integers(len(actions)))], True
 
     def state(self) -> JsonState:
         """Return a snapshot: the episode and both generators."""

@@ -11,7 +11,6 @@ from PIL import Image, ImageDraw
 
 from gtr_turbo.envs.cards.hands import Card, Hand
 from gtr_turbo.envs.cards.render import (
-    CELL_SIDE,
     EDGE,
     GREEN,
     TABLE_SIDE,
@@ -20,7 +19,7 @@ from gtr_turbo.envs.cards.render import (
     draw_cell,
     suit_color,
 )
-from gtr_turbo.envs.drawing import Color, Picture, load_font
+from gtr_turbo.envs.drawing import CELL_SIDE, Color, Picture, load_font
 
 CARD_WIDTH, CARD_HEIGHT = 70, 98
 """A card on the table, in pixels."""

@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from gtr_turbo.core.turns import JsonState, Observation, ParsedReply, StepResult
+from gtr_turbo.core.turns import JsonState, Observation, StepResult
 from gtr_turbo.envs.base import AbstractTask, Demonstration, TaskEntry
 from gtr_turbo.envs.blackjack import render
 from gtr_turbo.envs.blackjack.policy import Play, best_play, threshold_play
@@ -152,7 +152,9 @@ class BlackjackTask(AbstractTask):
         """Read a reply, apply it, and return what follows. Raises TaskError after the end."""
         episode = self._keeper.running
         parsed = parse_reply(reply)
-        action, is_random = self._chosen(parsed)
+        action, is_random = self._keeper.choose(
+            parsed.action, self.actions, self.rules.unreadable_reply
+        )
         after, reward, won = self._outcome(episode, action)
         terminated = after.ended or (self.rules.end_at_first_penalty and reward < 0)
         truncated = not terminated and after.num_steps >= self.rules.max_steps
@@ -197,12 +199,6 @@ class BlackjackTask(AbstractTask):
         """Continue from a snapshot. Raises TaskError when it is another task's, or damaged."""
         self._keeper.restore(state)
         self._shown = None
-
-    def _chosen(self, parsed: ParsedReply) -> tuple[str | None, bool]:
-        """Return the action to carry out (None: none), and whether chance chose it."""
-        if parsed.action is not None or self.rules.unreadable_reply == "illegal":
-            return parsed.action, False
-        return self.actions[self._keeper.chance.integers(len(self.actions))], True
 
     def _outcome(self, episode: _Episode, action: str | None) -> tuple[_Episode, float, bool]:
         """Return the episode after an action, the reward, and whether the hand is won."""

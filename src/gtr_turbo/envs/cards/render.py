@@ -12,12 +12,10 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from gtr_turbo.envs.cards.hands import Card, Hand
-from gtr_turbo.envs.drawing import Color, Picture, load_font
+from gtr_turbo.envs.drawing import CELL_SIDE, Color, Picture, load_font
 
 TABLE_SIDE = 300
 """Height and width of the table in pixels."""
-CELL_SIDE = 28
-"""Height and width of a compact card: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
 
 GREEN: Color = (0x35, 0x65, 0x4D)
 WHITE: Color = (255, 255, 255)

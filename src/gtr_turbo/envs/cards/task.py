@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from gtr_turbo.core.turns import JsonState, Observation, ParsedReply, StepResult
+from gtr_turbo.core.turns import JsonState, Observation, StepResult
 from gtr_turbo.envs.base import AbstractTask, Demonstration
 from gtr_turbo.envs.cards import expert, render
 from gtr_turbo.envs.cards.formula import BLANK, EQUALS, NUMBERS, evaluate
@@ -124,7 +124,9 @@ class CardTask(AbstractTask):
         """Read a reply, apply it, and return what follows. Raises TaskError after the end."""
         episode = self._keeper.running
         parsed = parse_reply(reply, self.actions)
-        action, is_random = self._chosen(parsed)
+        action, is_random = self._keeper.choose(
+            parsed.action, self.actions, self.rules.unreadable_reply
+        )
         outcome = self._outcome(action)
         num_steps = episode.num_steps + 1
         terminated = outcome.terminated
@@ -207,12 +209,6 @@ class CardTask(AbstractTask):
 
     def _can_win(self, hand: Hand) -> bool:
         return self.game.can_win(hand_values(hand, self.rules), self.rules)
-
-    def _chosen(self, parsed: ParsedReply) -> tuple[str | None, bool]:
-        """Return the action to carry out (None: none), and whether chance chose it."""
-        if parsed.action is not None or self.rules.unreadable_reply == "illegal":
-            return parsed.action, False
-        return self.actions[self._keeper.chance.integers(len(self.actions))], True
 
     def _outcome(self, action: str | None) -> _Outcome:
         formula = self.formula

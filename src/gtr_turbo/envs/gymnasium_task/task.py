@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 from gymnasium import spaces
 
-from gtr_turbo.core.turns import JsonState, Observation, ParsedReply, StepResult, picture_hash
+from gtr_turbo.core.turns import JsonState, Observation, StepResult, picture_hash
 from gtr_turbo.envs.base import AbstractTask, Demonstration
 from gtr_turbo.envs.episodes import EpisodeKeeper, make_generator
 from gtr_turbo.envs.gymnasium_task.demonstrations import Stage, demonstrate_right, demonstrate_wrong
@@ -146,7 +146,9 @@ class GymnasiumTask(AbstractTask):
         episode = self._keeper.running
         form = ReplyForm(keys=("thoughts", "action"), read_action=self._read_action)
         parsed = parse_reply(reply, form)
-        word, is_random = self._chosen(parsed)
+        word, is_random = self._keeper.choose(
+            parsed.action, self.admissible_actions, self.rules.unreadable_reply
+        )
         legal = word is not None and self._is_legal(word)
         reward, terminated, truncated = self.rules.illegal_reward, False, False
         if word is not None and legal:
@@ -267,15 +269,6 @@ class GymnasiumTask(AbstractTask):
 
     def _is_legal(self, word: str) -> bool:
         return not self.action_names or word in self.admissible_actions
-
-    def _chosen(self, parsed: ParsedReply) -> tuple[str | None, bool]:
-        """Return the action to carry out (None: none), and whether chance chose it."""
-        if parsed.action is not None or self.rules.unreadable_reply == "illegal":
-            return parsed.action, False
-        actions = self.admissible_actions
-        if not actions:
-            return None, False
-        return actions[self._keeper.chance.integers(len(actions))], True
 
     def _carry_out(self, word: str) -> tuple[float, bool, bool]:
         """Step the environment; return its reward, `terminated` and `truncated`."""

@@ -14,13 +14,11 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageDraw
 
-from gtr_turbo.envs.drawing import Color, Picture
+from gtr_turbo.envs.drawing import CELL_SIDE, Color, Picture
 from gtr_turbo.envs.household import icons
 from gtr_turbo.envs.household.tiles import more_tile, numbers_shown, object_tile, place_tile
 from gtr_turbo.envs.household.view import SeenObject, View
 
-CELL_SIDE = 28
-"""Height and width of a cell: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
 COMPACT_COLUMNS, COMPACT_ROWS = 4, 2
 COMPACT_SIZE = (COMPACT_ROWS * CELL_SIDE, COMPACT_COLUMNS * CELL_SIDE)
 """Height and width of every compact picture."""

@@ -8,12 +8,10 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageDraw
 
-from gtr_turbo.envs.drawing import Color, Picture, load_font
+from gtr_turbo.envs.drawing import CELL_SIDE, Color, Picture, load_font
 
 PICTURE_SIDE = 300
 """Height and width of the lineage's picture in pixels."""
-CELL_SIDE = 28
-"""Height and width of a cell: one merged patch of Qwen2.5-VL (2 × 2 patches of 14)."""
 
 _WHITE: Color = (255, 255, 255)
 _BLACK: Color = (0, 0, 0)

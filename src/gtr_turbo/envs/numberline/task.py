@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from gtr_turbo.core.turns import JsonState, Observation, ParsedReply, StepResult
+from gtr_turbo.core.turns import JsonState, Observation, StepResult
 from gtr_turbo.envs.base import AbstractTask, Demonstration, TaskEntry
 from gtr_turbo.envs.episodes import EpisodeKeeper, make_generator
 from gtr_turbo.envs.numberline import render
@@ -115,7 +115,9 @@ class NumberLineTask(AbstractTask):
         """Read a reply, apply it, and return what follows. Raises TaskError after the end."""
         episode, rules = self._keeper.running, self.rules
         parsed = parse_reply(reply)
-        action, is_random = self._chosen(parsed)
+        action, is_random = self._keeper.choose(
+            parsed.action, self.actions, self.rules.unreadable_reply
+        )
         position, reward = episode.position, rules.reward_illegal
         if action is not None:
             position = move(episode.position, action, rules)
@@ -168,12 +170,6 @@ class NumberLineTask(AbstractTask):
         """Continue from a snapshot. Raises TaskError when it is another task's, or damaged."""
         self._keeper.restore(state)
         self._shown = None
-
-    def _chosen(self, parsed: ParsedReply) -> tuple[str | None, bool]:
-        """Return the action to carry out (None: none), and whether chance chose it."""
-        if parsed.action is not None or self.rules.unreadable_reply == "illegal":
-            return parsed.action, False
-        return self.actions[self._keeper.chance.integers(len(self.actions))], True
 
     def _show(self) -> Observation:
         episode = self._keeper.current
