@@ -14,7 +14,15 @@ TINY_FAMILIES = ("qwen2_5_vl", "qwen3_vl")
 
 def refuse_impossible(config: "Config") -> None:
     """Raise ConfigError for a combination that cannot work, with what to change."""
-    for refuse in (_refuse_tiny, _refuse_rounding, _refuse_critic, _refuse_schedule, _refuse_merge):
+    for refuse in (
+        _refuse_tiny,
+        _refuse_rounding,
+        _refuse_critic,
+        _refuse_schedule,
+        _refuse_merge,
+        _refuse_guidance,
+        _refuse_objective,
+    ):
         refuse(config)
 
 
@@ -92,4 +100,44 @@ def _refuse_merge(config: "Config") -> None:
         raise ConfigError(
             '`merge.lora_mode` "replay" keeps adapters, but `model.finetuning` is "full".',
             hint='use merge.lora_mode "auto", or model.finetuning "lora".',
+        )
+    if merge.lora_space == "factors" and (
+        config.model.finetuning == "full" or merge.lora_mode == "accumulate"
+    ):
+        raise ConfigError(
+            '`merge.lora_space` "factors" merges kept adapters, but `model.finetuning` is'
+            f' "{config.model.finetuning}" and `merge.lora_mode` "{merge.lora_mode}".',
+            hint='use model.finetuning "lora" and merge.lora_mode "auto" or "replay".',
+        )
+
+
+def _refuse_guidance(config: "Config") -> None:
+    """Refuse a corrector that is asked for anything but thoughts, and a reset to no teacher."""
+    guidance = config.guidance
+    if guidance.teacher == "corrector" and guidance.kind != "sft":
+        raise ConfigError(
+            f'`guidance.teacher` "corrector" writes thoughts, it gives no {guidance.kind}.',
+            hint='use guidance.kind "sft" (GTR), or a teacher with weights.',
+        )
+    if config.guard.action == "reset_to_teacher" and guidance.teacher in ("static", "corrector"):
+        raise ConfigError(
+            f'`guard.action` "reset_to_teacher" needs a merged teacher, not a {guidance.teacher}'
+            " one.",
+            hint='use guidance.teacher "merged" (guidance.kind may be "none").',
+        )
+
+
+def _refuse_objective(config: "Config") -> None:
+    """Refuse an objective without anything to learn from, and guidance that it would ignore."""
+    objective, kind = config.ppo.objective, config.guidance.kind
+    if objective == "none" and kind != "sft":
+        raise ConfigError(
+            f'`ppo.objective` "none" learns from a teacher\'s thoughts alone, but `guidance.kind`'
+            f' is "{kind}".',
+            hint='use guidance.kind "sft".',
+        )
+    if objective == "rejection" and kind == "kl":
+        raise ConfigError(
+            '`ppo.objective` "rejection" has no advantages that a KL penalty could change.',
+            hint='use guidance.kind "none", or ppo.objective "ppo".',
         )

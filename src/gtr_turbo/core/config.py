@@ -10,23 +10,24 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, final
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from gtr_turbo.core.combinations import refuse_impossible
 from gtr_turbo.core.plain_yaml import flatten
 from gtr_turbo.core.plain_yaml import read_yaml as read_yaml  # offered here beside `to_yaml`
 from gtr_turbo.core.refusals import explain, refuse_lookalikes
+from gtr_turbo.core.section import Section
+from gtr_turbo.core.teaching import (
+    CorrectorConfig,
+    GuardConfig,
+    GuidanceConfig,
+    ImitationConfig,
+    MergeConfig,
+    Place,
+)
 from gtr_turbo.errors import ConfigError
 
 RuleValue = bool | int | float | str | list[int] | list[str] | None
-
-
-class Section(BaseModel):
-    """Base of the configuration's parts: frozen, unknown keys refused, field texts are help."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
-    )
 
 
 @final
@@ -139,9 +140,6 @@ class RolloutConfig(Section):
         return self
 
 
-Place = Literal["reward", "advantage", "return"]
-
-
 @final
 class FormatConfig(Section):
     """The reward for a reply's form."""
@@ -155,57 +153,12 @@ class FormatConfig(Section):
 
 
 @final
-class GuidanceConfig(Section):
-    """What the teacher adds."""
-
-    kind: Literal["none", "kl"] = "kl"
-    """`none` is plain PPO (RL4VLM); `kl` is GTR-Turbo (KL)."""
-    teacher: Literal["merged", "static"] = "merged"
-    """Merged past checkpoints, or the frozen start of the run."""
-    estimator: Literal["k1", "clip", "abs", "k3", "forward"] = "clip"
-    """Per-token estimate of the reverse KL divergence (paper, Eq. 7)."""
-    tokens: Literal["thought", "reply"] = "thought"
-    """Tokens that are compared."""
-    into: Place = "advantage"
-    """Where the penalty is subtracted (paper Eq. 6: `advantage`; Algorithm 2: `reward`)."""
-    coef: float = Field(default=1.0, ge=0)
-    """Beta."""
-    token_cap: float | None = Field(default=10.0, gt=0)
-    """Largest magnitude of one token's estimate, nats; None: no limit."""
-    temperature: float = Field(default=1.0, gt=0)
-    """Temperature at which agent and teacher are compared."""
-    invalid_format_kl: float | None = Field(default=None, ge=0)
-    """KL charged to malformed replies; None: they are not guided."""
-
-
-@final
-class MergeConfig(Section):
-    """How past checkpoints become the teacher."""
-
-    method: Literal["ties", "linear"] = "ties"
-    """Merge rule."""
-    weights: Literal["sma", "ema"] = "sma"
-    """Equal weights, or exponential ones that favour the newest."""
-    ema_alpha: float = Field(default=0.5, gt=0, le=1)
-    """Weight of the newest checkpoint under `ema`."""
-    window: int | None = Field(default=None, ge=1)
-    """Merge only the last so many checkpoints; None: all. Excludes `ema`."""
-    lora_mode: Literal["auto", "accumulate", "replay"] = "auto"
-    """Keep adapters as running sums or as they are; `auto`: what needs less on this device."""
-    density: float = Field(default=0.8, gt=0, le=1)
-    """Share of each tensor's largest changes that TIES keeps."""
-    scale: float = Field(default=1.0, gt=0)
-    """Factor on the merged change."""
-    interval: int = Field(default=1, ge=1)
-    """Updates between two refreshes of the teacher."""
-    freeze_after: int | None = Field(default=None, ge=1)
-    """Stop refreshing after so many merges (1 = what the released code does); None: never."""
-
-
-@final
 class PpoConfig(Section):
     """The policy update."""
 
+    objective: Literal["ppo", "rejection", "none"] = "ppo"
+    """The clipped surrogate; imitation of the agent's own solved episodes; or imitation of the
+    teacher alone."""
     epochs: int = Field(default=4, ge=1)
     """Passes over the update's turns."""
     minibatch_size: int = Field(default=128, ge=1)
@@ -292,6 +245,9 @@ class Config(Section):
     rollout: RolloutConfig = RolloutConfig()
     format: FormatConfig = FormatConfig()
     guidance: GuidanceConfig = GuidanceConfig()
+    imitation: ImitationConfig = ImitationConfig()
+    corrector: CorrectorConfig = CorrectorConfig()
+    guard: GuardConfig = GuardConfig()
     merge: MergeConfig = MergeConfig()
     ppo: PpoConfig = PpoConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -309,6 +265,9 @@ MUTABLE_AT_RESUME = frozenset({
     "run.saved_episodes",
     "run.check_interval",
     "rollout.workers", "rollout.num_workers", "rollout.step_deadline", "rollout.max_restarts",
+    "corrector.url", "corrector.api_key_variable", "corrector.num_parallel", "corrector.deadline",
+    "corrector.max_attempts", "corrector.max_requests_per_minute", "corrector.max_cost",
+    "corrector.max_failures", "corrector.pause", "corrector.on_failure",
 })  # fmt: skip
 """Fields that a resumed run may change without becoming another run."""
 

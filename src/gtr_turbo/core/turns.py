@@ -37,6 +37,9 @@ class Observation:
     """The text that goes beside the picture in the user's turn."""
     state_key: str
     """Names the state: equal keys mean equal futures (up to the environment's random numbers)."""
+    advice: str = ""
+    """What only a teacher may be told of this state: the solver's answer. Empty unless asked for
+    by the task's rule `advice`; never part of the prompt."""
 
 
 @final
