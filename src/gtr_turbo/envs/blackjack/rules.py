@@ -69,6 +69,9 @@ class BlackjackRules(BaseModel):
     prompt: Literal["full", "compact"] = "full"
     """`full`: role, rules and template; `compact`: a few words, for tiny models."""
 
+    advice: bool = False
+    """Whether `Observation.advice` tells what the solver says, for a teacher; never the prompt."""
+
     @model_validator(mode="after")
     def _check_rewards(self) -> "BlackjackRules":
         if not self.reward_loss <= self.reward_draw <= self.reward_win <= self.reward_natural:

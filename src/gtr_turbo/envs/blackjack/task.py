@@ -10,7 +10,7 @@ import numpy as np
 from gtr_turbo.core.turns import JsonState, Observation, StepResult
 from gtr_turbo.envs.base import AbstractTask, Demonstration, TaskEntry
 from gtr_turbo.envs.blackjack import render
-from gtr_turbo.envs.blackjack.policy import Play, best_play, threshold_play
+from gtr_turbo.envs.blackjack.policy import Play, best_play, threshold_play, worth
 from gtr_turbo.envs.blackjack.prompts import (
     parse_reply,
     reasoned_reply,
@@ -246,7 +246,24 @@ class BlackjackTask(AbstractTask):
             picture=draw(self.player, self.dealer, open_hand=episode.ended),
             prompt=write_prompt(self.rules),
             state_key=f"{_TASK_ID}: {own} against {other}: {episode.num_steps}{end}",
+            advice=self._advice(),
         )
+
+    def _advice(self) -> str:
+        """Return what a teacher is told of the present state; nothing when the rules say so.
+
+        It knows what the player knows: the best play, not the cards to come.
+        """
+        episode, rules = self._keeper.current, self.rules
+        if not rules.advice or episode.ended:
+            return ""
+        own, up_card = count(episode.player), episode.dealt[0]
+        action = self._action(episode, self._best_play)
+        values = worth(own, card_value(up_card), rules)
+        told = f"The sum is {own.total}, the dealer shows {up_card.face}"
+        expected = f"{HIT} is worth {values.hit:.2f} on average, {STAND} {values.stand:.2f}"
+        reply = reasoned_reply(episode.player, up_card, action, rules)
+        return f"{told}: {expected}.\n{reply}"
 
 
 def make_blackjack(rules: Mapping[str, Any], seed: int) -> BlackjackTask:

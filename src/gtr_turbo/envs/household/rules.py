@@ -83,6 +83,9 @@ class HouseholdRules(BaseModel):
     """Whether names are written into the picture `room`."""
     expert: Literal["planner", "search"] = "search"
     """`planner` knows where everything is; `search` only what it has seen."""
+    advice: bool = False
+    """Whether `Observation.advice` tells what the expert does next, for a teacher; never the
+    prompt."""
 
     @field_validator("task_types")
     @classmethod

@@ -21,6 +21,7 @@ from gtr_turbo.envs.household.commands import (
 from gtr_turbo.envs.household.compact import draw_compact
 from gtr_turbo.envs.household.engine import Household, State
 from gtr_turbo.envs.household.games import Dealer
+from gtr_turbo.envs.household.planner import Step
 from gtr_turbo.envs.household.prompts import NO_ACTION, describe_goal, write_prompt
 from gtr_turbo.envs.household.render import draw_room
 from gtr_turbo.envs.household.rules import HouseholdRules
@@ -173,12 +174,7 @@ class HouseholdTask(AbstractTask):
         trace: list[Demonstration] = []
         while not self._keeper.current.ended:
             step = steps[len(trace)] if len(trace) < len(steps) else expert.REST
-            compact = rules.prompt == "compact"
-            fields = {
-                "thoughts": write_thoughts(self._view(), step, compact=compact),
-                "action": write_command(step.action, rules.vocabulary),
-            }
-            reply = write_reply(fields, compact=compact)
+            reply = self._expert_reply(step)
             trace.append(Demonstration(observation=self.observation, reply=reply))
             self.step(reply)
         return trace
@@ -276,7 +272,32 @@ class HouseholdTask(AbstractTask):
                 self.admissible_actions if rules.list_admissible else (),
             ),
             state_key=f"{TASK_ID}: {episode.seed}: {'; '.join(episode.history)}",
+            advice=self._advice(),
         )
+
+    def _advice(self) -> str:
+        """Return what a teacher is told of the present state; nothing when the rules say so."""
+        episode, rules = self._keeper.current, self.rules
+        if not rules.advice or episode.ended:
+            return ""
+        room = self._step_limit - len(episode.history)
+        steps = expert.right_steps(episode.house, self._states(), rules.expert, room)
+        if not steps:
+            return f"It is hopeless: the goal cannot be reached in the {room} steps that are left."
+        command = write_command(steps[0].action, rules.vocabulary)
+        return (
+            f"The next of {len(steps)} steps to the goal: {command}.\n"
+            f"{self._expert_reply(steps[0])}"
+        )
+
+    def _expert_reply(self, step: Step) -> str:
+        """Return what the expert writes before a step from the present state."""
+        compact = self.rules.prompt == "compact"
+        fields = {
+            "thoughts": write_thoughts(self._view(), step, compact=compact),
+            "action": write_command(step.action, self.rules.vocabulary),
+        }
+        return write_reply(fields, compact=compact)
 
     def _read_episode(self, stored: JsonState) -> _Episode:
         """Return a stored episode; its game is dealt again from its seed."""

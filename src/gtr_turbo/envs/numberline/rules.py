@@ -52,6 +52,9 @@ class NumberLineRules(BaseModel):
     prompt: Literal["full", "compact"] = "full"
     """`full`: role, rules and template; `compact`: a few words, for tiny models."""
 
+    advice: bool = False
+    """Whether `Observation.advice` tells what the solver says, for a teacher; never the prompt."""
+
     @model_validator(mode="after")
     def _check_draw(self) -> "NumberLineRules":
         if self.min_distance > self.max_position:

@@ -19,6 +19,8 @@ from gtr_turbo.envs.numberline.prompts import (
 )
 from gtr_turbo.envs.numberline.rules import (
     ACTIONS,
+    MINUS,
+    PLUS,
     NumberLineRules,
     draw_line,
     move,
@@ -180,7 +182,20 @@ class NumberLineTask(AbstractTask):
             picture=draw(episode.position, episode.goal),
             prompt=write_prompt(self.rules),
             state_key=f"{_TASK_ID}: {episode.position} to {episode.goal}: {episode.num_steps}{end}",
+            advice=self._advice(),
         )
+
+    def _advice(self) -> str:
+        """Return what a teacher is told of the present state; nothing when the rules say so."""
+        episode, rules = self._keeper.current, self.rules
+        if not rules.advice or episode.ended:
+            return ""
+        distance, room = episode.goal - episode.position, rules.step_limit - episode.num_steps
+        told = f"The current number is {episode.position}, the target {episode.goal}"
+        if abs(distance) > room:
+            return f"{told}. It is hopeless: {room} steps are left."
+        reply = reasoned_reply(episode.position, episode.goal, rules)
+        return f"{told}: {PLUS if distance > 0 else MINUS} leads closer.\n{reply}"
 
 
 def make_number_line(rules: Mapping[str, Any], seed: int) -> NumberLineTask:

@@ -124,6 +124,7 @@ def _described(observation: Observation) -> dict[str, Any]:
         "shape": list(picture.shape),
         "prompt": observation.prompt,
         "state_key": observation.state_key,
+        "advice": observation.advice,
     }
 
 
@@ -170,6 +171,7 @@ def _answer(head: dict[str, Any], payload: bytes, start: int) -> Answer:
                 picture=pixels,
                 prompt=_typed(described["prompt"], str),
                 state_key=_typed(described["state_key"], str),
+                advice=_typed(described["advice"], str),
             )
         )
     if start != len(payload) or not 1 <= len(observations) <= _MOST_PICTURES:
