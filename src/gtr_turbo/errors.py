@@ -14,7 +14,8 @@
     ├── StaleAdapterError       (RuntimeError)  the weights that sample are not those that train
     ├── CheckpointError         (OSError)       a checkpoint is missing, incomplete or damaged
     ├── ResumeError             (RuntimeError)  a run cannot be continued as asked
-    └── RunLockedError          (RuntimeError)  another process owns the run directory
+    ├── RunLockedError          (RuntimeError)  another process owns the run directory
+    └── CorrectorError          (RuntimeError)  the corrector is down, or its budget is spent
 
 Every message says what was wrong (with the value) and what is allowed; the optional hint says how
 to repair it and is printed after a blank line.
@@ -89,6 +90,10 @@ class ResumeError(GtrTurboError, RuntimeError):
 
 class RunLockedError(GtrTurboError, RuntimeError):
     """Another process owns the run directory."""
+
+
+class CorrectorError(GtrTurboError, RuntimeError):
+    """The corrector gives no more answers, and the run was told to stop then."""
 
 
 def nearest_hint(name: str, known: Iterable[str], what: str) -> str:

@@ -1,0 +1,5 @@
+"""GTR's corrector: a model behind an OpenAI-compatible API that repairs the agent's thoughts."""
+
+from gtr_turbo.teachers.corrector.corrector import Correction, Corrector
+
+__all__ = ["Correction", "Corrector"]
