@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from gtr_turbo.core.batch import TokenRows, TurnBatch, VisionInputs
+from gtr_turbo.core.batch import TokenCredit, TokenRows, TurnBatch, VisionInputs
 from gtr_turbo.core.turns import PictureInputs, Prompt, Reply
 
 FEATURES = 4
@@ -73,13 +73,16 @@ def layout(*rows: str) -> TokenRows:
 
 
 def batch(*rows: str) -> TurnBatch:
-    """Return an update's turns; every number of row i is i."""
+    """Return an update's turns; every number of row i is i, of its token at p it is i + p / 8."""
     found = layout(*rows)
     numbers = torch.arange(found.num_turns).float()
+    tokens = numbers[:, None] + torch.arange(found.token_ids.shape[1]) / 8
     return TurnBatch(
         rows=found,
         old_logprob=numbers,
         old_value=numbers + 0.25,
         advantage=numbers + 0.5,
         value_target=numbers + 0.75,
+        is_solved=numbers % 2 == 0,
+        tokens=TokenCredit(old_logprob=-tokens, advantage=tokens),
     )

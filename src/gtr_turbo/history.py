@@ -7,7 +7,7 @@ from typing import Any, final
 from safetensors.torch import load_file
 from torch import Tensor
 
-from gtr_turbo.core.config import MergeConfig
+from gtr_turbo.core.config import Config, MergeConfig
 from gtr_turbo.errors import CheckpointError
 from gtr_turbo.merging import AbstractAccumulator, fingerprint, load_accumulator, make_accumulator
 from gtr_turbo.merging.io import write_tensors
@@ -15,10 +15,12 @@ from gtr_turbo.merging.lora import AdapterChange
 from gtr_turbo.merging.replay import AdapterReplay, LoraMode, choose_lora_mode
 from gtr_turbo.merging.settings import MergeSettings, TiesOptions
 from gtr_turbo.policies.base import WeightChange
+from gtr_turbo.teachers.views import View, unchanged, view_of
 
 _STATE = "history.json"
 _TEACHER = "teacher.safetensors"
 _SUMS = "sums"
+_WAITING = "waiting"
 
 
 @final
@@ -30,11 +32,18 @@ class CheckpointHistory:
     with `merge.interval` or `merge.freeze_after` it is older than they are.
     """
 
-    def __init__(self, config: MergeConfig, num_checkpoints: int) -> None:
-        """Begin empty; `num_checkpoints` is how many the run will add at most."""
-        self._config = config
+    def __init__(self, config: MergeConfig, num_checkpoints: int, view: View = unchanged) -> None:
+        """Begin empty.
+
+        Args:
+            config: The merge rule.
+            num_checkpoints: How many checkpoints the run will add at most.
+            view: Makes the teacher of the merged change.
+        """
+        self._config, self._view = config, view
         self._num_checkpoints = min(num_checkpoints, config.window or num_checkpoints)
         self._sums: AbstractAccumulator | AdapterReplay = _make_accumulator(config)
+        self._waiting: list[tuple[int, dict[str, Tensor]]] = []
         self._updates: list[int] = []
         self._num_merges = 0
         self._merged_updates: list[int] = []
@@ -43,7 +52,7 @@ class CheckpointHistory:
 
     @property
     def updates(self) -> tuple[int, ...]:
-        """Updates whose checkpoints were added."""
+        """Updates whose checkpoints are in the merge: those within `merge.lag` are not yet."""
         return tuple(self._updates)
 
     @property
@@ -72,7 +81,7 @@ class CheckpointHistory:
 
     def merge(self) -> dict[str, Tensor]:
         """Return the merge of all checkpoints so far, and keep it as the teacher."""
-        self._teacher = self._sums.merged_delta()
+        self._teacher = self._merged()
         self._merged_updates = list(self._updates)
         self._diagnostics = self._sums.diagnostics()
         self._num_merges += 1
@@ -84,7 +93,7 @@ class CheckpointHistory:
         Nothing is changed. Raises MergeError when there is nothing to merge.
         """
         if self._teacher is None or self.is_due():
-            return self._sums.merged_delta()
+            return self._merged()
         return self._teacher
 
     def diagnostics(self) -> dict[str, float]:
@@ -92,9 +101,22 @@ class CheckpointHistory:
         return dict(self._diagnostics)
 
     def add(self, update: int, change: WeightChange) -> None:
-        """Take in the weights after `update`. Raises MergeError for weights that don't fit."""
+        """Take in the weights after `update`; with a lag they wait until newer ones have come.
+
+        Raises MergeError for weights that don't fit.
+        """
+        if not self._config.lag:
+            self._include(update, change)
+            return
+        self._waiting.append((update, {name: change[name] for name in change}))
+        if len(self._waiting) > self._config.lag:
+            self._include(*self._waiting.pop(0))
+
+    def _include(self, update: int, change: WeightChange) -> None:
         if not self._updates and self._choose_mode(change) == "replay":
-            self._sums = AdapterReplay(_settings(self._config))
+            self._sums = AdapterReplay(
+                _settings(self._config), in_factors=self._config.lora_space == "factors"
+            )
         if isinstance(self._sums, AdapterReplay):
             assert isinstance(change, AdapterChange)
             self._sums.add(change.adapter)
@@ -109,7 +131,10 @@ class CheckpointHistory:
         self._sums.save(sums)
         if self._teacher is not None:
             write_tensors(directory / _TEACHER, self._teacher)
+        for update, change in self._waiting:
+            write_tensors(directory / f"{_WAITING}-{update:04d}.safetensors", change)
         state: dict[str, Any] = {
+            "waiting": [update for update, _ in self._waiting],
             "lora_mode": self.lora_mode,
             "updates": self._updates,
             "merged_updates": self._merged_updates,
@@ -124,6 +149,10 @@ class CheckpointHistory:
         state = json.loads((directory / _STATE).read_text())
         load = AdapterReplay.load if state["lora_mode"] == "replay" else load_accumulator
         self._sums = load(directory / _SUMS)
+        self._waiting = [
+            (update, load_file(directory / f"{_WAITING}-{update:04d}.safetensors"))
+            for update in state["waiting"]
+        ]
         self._updates, self._merged_updates = state["updates"], state["merged_updates"]
         self._num_merges, self._diagnostics = state["num_merges"], state["diagnostics"]
         self._teacher = None
@@ -136,9 +165,14 @@ class CheckpointHistory:
                     f" {_STATE} says {state['teacher'][:12]}."
                 )
 
+    def _merged(self) -> dict[str, Tensor]:
+        return self._view(self._sums.merged_delta(), self._num_merges)
+
     def _choose_mode(self, change: WeightChange) -> LoraMode:
         if not isinstance(change, AdapterChange):
             return "accumulate"
+        if self._config.lora_space == "factors":
+            return "replay"
         if self._config.lora_mode != "auto":
             return self._config.lora_mode
         factors = list(change.adapter.values())
@@ -148,6 +182,22 @@ class CheckpointHistory:
             num_checkpoints=self._num_checkpoints,
             device=factors[0].a.device.type,
         )
+
+
+def make_history(config: Config) -> CheckpointHistory | None:
+    """Return the history that a run's configuration asks for, None where nobody needs one.
+
+    `guidance.teacher` "previous" is a merge of one checkpoint, the one before the last.
+    """
+    guidance, merge = config.guidance, config.merge
+    is_guided = guidance.has_weights and guidance.teacher != "static"
+    if not is_guided and config.guard.action != "reset_to_teacher":
+        return None
+    if guidance.teacher == "previous":
+        lagged = {"method": "linear", "weights": "sma", "window": 1, "lag": max(merge.lag, 1)}
+        merge = merge.model_copy(update=lagged)
+    view = view_of(guidance.teacher, config.run.seed)
+    return CheckpointHistory(merge, config.run.num_updates, view)
 
 
 def _decay(config: MergeConfig) -> float | None:

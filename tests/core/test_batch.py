@@ -97,6 +97,17 @@ def test_every_field_of_a_batch_follows_the_selection() -> None:
     assert chosen.old_value.tolist() == [2.25, 0.25]
     assert chosen.advantage.tolist() == [2.5, 0.5]
     assert chosen.value_target.tolist() == [2.75, 0.75]
+    assert chosen.is_solved.tolist() == [True, True]
+    assert chosen.tokens is not None
+    assert chosen.tokens.old_logprob[:, :2].tolist() == [[-2.0, -2.125], [0.0, -0.125]]
+    assert chosen.tokens.advantage[0].tolist() == [2 + p / 8 for p in range(7)]
+
+
+def test_credit_of_tokens_is_cut_with_the_rows() -> None:
+    chosen = batch(*ROWS).select(torch.tensor([3, 1]))
+    assert chosen.tokens is not None
+    assert chosen.tokens.advantage.shape == chosen.rows.token_ids.shape == (2, 4)
+    assert chosen.tokens.advantage[1].tolist() == [1 + p / 8 for p in range(4)]
 
 
 def flat(pieces: list[list[float]]) -> list[float]:

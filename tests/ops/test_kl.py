@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gtr_turbo.ops.kl import ESTIMATORS, MAX_EXPONENT, mean_over_tokens
+from gtr_turbo.ops.kl import ESTIMATORS, MAX_EXPONENT, limited, mean_over_tokens
 
 # log π_θ − log π_merged = ln 2, −ln 2 and 0.
 AGENT = torch.log(torch.tensor([[0.5, 0.25, 0.125]]))
@@ -89,3 +89,9 @@ def test_a_turn_without_compared_tokens_gets_zero() -> None:
     token_kl = torch.tensor([[5.0, 5.0], [5.0, 7.0]])
     compared = torch.tensor([[False, False], [True, True]])
     assert mean_over_tokens(token_kl, compared, 10.0).tolist() == [0.0, 6.0]
+
+
+def test_the_cap_holds_on_both_sides_and_can_be_left_out() -> None:
+    tokens = torch.tensor([[-12.0, -1.0, 3.0, 11.0]])
+    assert limited(tokens, 10.0).tolist() == [[-10.0, -1.0, 3.0, 10.0]]
+    assert limited(tokens, None).tolist() == tokens.tolist()

@@ -3,12 +3,14 @@ import math
 import pytest
 import torch
 
+from gtr_turbo.core.batch import TokenCredit
 from gtr_turbo.ops.ppo import (
     RATIO_LIMIT,
     approximate_kl,
     clip_fraction,
     clipped_surrogate,
     explained_variance,
+    token_surrogate,
     value_loss,
 )
 
@@ -110,3 +112,25 @@ def test_watching_takes_no_part_in_the_gradient() -> None:
     assert clip_fraction(live, fixed, 0.15) == 0.0
     assert explained_variance(live, fixed) < 1
     assert explained_variance(fixed, live) < 1
+
+
+def test_tokens_with_credit_are_clipped_one_by_one_and_summed() -> None:
+    old = torch.log(torch.tensor([[0.5, 0.5, 0.5, 0.5]]))
+    new = torch.log(torch.tensor([[0.55, 0.9, 0.25, 0.6]]))
+    advantage = torch.tensor([[1.0, 2.0, -1.0, 0.0]])
+    credit = TokenCredit(old_logprob=old, advantage=advantage)
+    # Ratios 1.1, 1.8, 0.5, 1.2; clipped at 0.1: −1.1·1 − 1.1·2 − max-of-(0.5, 0.9)·(−1) − 0.
+    expected = -(1.1 * 1) - (1.1 * 2) + 0.9
+    found = token_surrogate(new, credit, 0.1)
+    assert found.tolist() == pytest.approx([expected], abs=1e-6)
+
+
+def test_a_token_without_credit_moves_nothing() -> None:
+    new = torch.tensor([[-0.2, -0.9]], requires_grad=True)
+    credit = TokenCredit(
+        old_logprob=torch.tensor([[-0.3, -0.8]]), advantage=torch.tensor([[0.0, 1.0]])
+    )
+    token_surrogate(new, credit, 0.2).sum().backward()
+    assert new.grad is not None
+    assert new.grad[0, 0] == 0
+    assert new.grad[0, 1] < 0

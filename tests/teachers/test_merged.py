@@ -10,7 +10,8 @@ from gtr_turbo.core.config import GuidanceConfig
 from gtr_turbo.core.turns import Turn
 from gtr_turbo.errors import StaleTeacherError
 from gtr_turbo.merging import fingerprint
-from gtr_turbo.teachers.merged import WeightTeacher, stack_padded, zero_change
+from gtr_turbo.ops.collate import stack_padded
+from gtr_turbo.teachers.merged import WeightTeacher, zero_change
 from tests.truths.played import Played
 
 

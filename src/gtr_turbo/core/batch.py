@@ -19,14 +19,15 @@ at p.
 The critic reads the hidden state at the last prompt position, 3.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
+from gtr_turbo.core.turns import ThoughtLabel
 from gtr_turbo.errors import SpanError, VisionMismatchError
 
 
@@ -165,10 +166,35 @@ class Scores:
 class Guidance:
     """What the teacher thought of each turn."""
 
-    kl: Float32[Tensor, " turn"]
-    """Estimated reverse KL divergence per token, averaged over the compared tokens, nats."""
     is_guided: Bool[Tensor, " turn"]
     """False where the teacher had nothing to say (malformed reply, no thought)."""
+    kl: Float32[Tensor, " turn"] | None = None
+    """Estimated reverse KL divergence per token, averaged over the compared tokens, nats; None
+    where nothing is compared."""
+    token_advantage: Float32[Tensor, "turn seq"] | None = None
+    """Advantage of single tokens beside the turn's, zero outside the thought; None: there is none.
+    """
+    thoughts: tuple[ThoughtLabel, ...] = ()
+    """Thoughts to imitate."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What else to watch, by the name of its metric."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCredit:
+    """Credit that single tokens have of their own."""
+
+    old_logprob: Float32[Tensor, "turn seq"]
+    """Of the policy that acted, nats; zero outside the reply."""
+    advantage: Float32[Tensor, "turn seq"]
+    """Added to the turn's; zero where a token has none."""
+
+    def select(self, rows: Int64[Tensor, " turn"], width: int) -> "TokenCredit":
+        """Return `rows` in that order, cut to `width`."""
+        return TokenCredit(
+            old_logprob=self.old_logprob[rows, :width], advantage=self.advantage[rows, :width]
+        )
 
 
 @final
@@ -184,15 +210,23 @@ class TurnBatch:
     """Standardised over the update, guidance and format reward included."""
     value_target: Float32[Tensor, " turn"]
     """Task return; other channels only where `into` says so."""
+    is_solved: Bool[Tensor, " turn"]
+    """Whether the turn belongs to an episode that this update saw solved."""
+    tokens: TokenCredit | None = None
+    """Credit of single tokens, where the guidance gives some."""
 
     def select(self, rows: Int64[Tensor, " turn"]) -> "TurnBatch":
         """Return `rows` in that order."""
+        chosen = self.rows.select(rows)
+        width = chosen.token_ids.shape[1]
         return TurnBatch(
-            rows=self.rows.select(rows),
+            rows=chosen,
             old_logprob=self.old_logprob[rows],
             old_value=self.old_value[rows],
             advantage=self.advantage[rows],
             value_target=self.value_target[rows],
+            is_solved=self.is_solved[rows],
+            tokens=None if self.tokens is None else self.tokens.select(rows, width),
         )
 
     def minibatches(self, size: int, generator: torch.Generator) -> Iterator["TurnBatch"]:

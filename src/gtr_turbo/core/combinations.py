@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 TINY_PREFIX = "tiny:"
 """`model.path` with this prefix asks for a small model that the run makes itself."""
+SCRIPTED_CORRECTOR = "scripted"
+"""`corrector.url` that asks for a local server which repeats what the task's solver says."""
 TINY_FAMILIES = ("qwen2_5_vl", "qwen3_vl")
 
 
@@ -21,6 +23,7 @@ def refuse_impossible(config: "Config") -> None:
         _refuse_schedule,
         _refuse_merge,
         _refuse_guidance,
+        _refuse_corrector,
         _refuse_objective,
     ):
         refuse(config)
@@ -109,6 +112,11 @@ def _refuse_merge(config: "Config") -> None:
             f' "{config.model.finetuning}" and `merge.lora_mode` "{merge.lora_mode}".',
             hint='use model.finetuning "lora" and merge.lora_mode "auto" or "replay".',
         )
+    if merge.lag and (merge.lora_space == "factors" or merge.lora_mode == "replay"):
+        raise ConfigError(
+            f"`merge.lag` {merge.lag} keeps dense changes waiting; kept adapters have none.",
+            hint='use merge.lora_mode "auto" and merge.lora_space "change", or lag 0.',
+        )
 
 
 def _refuse_guidance(config: "Config") -> None:
@@ -127,6 +135,30 @@ def _refuse_guidance(config: "Config") -> None:
         )
 
 
+def _refuse_corrector(config: "Config") -> None:
+    """Refuse a corrector that would be told of a solution that nobody gives, and a vain limit."""
+    corrector, asked = config.corrector, config.guidance.teacher == "corrector"
+    if asked and corrector.url == SCRIPTED_CORRECTOR and not corrector.tell_solution:
+        raise ConfigError(
+            f'`corrector.url` "{SCRIPTED_CORRECTOR}" repeats the solution, but'
+            " `corrector.tell_solution` is off.",
+            hint="switch it on, or give the URL of a model that can judge by itself.",
+        )
+    if asked and corrector.tell_solution and not config.task.rules.get("advice"):
+        raise ConfigError(
+            "`corrector.tell_solution` needs the task's rule `advice`, which is off.",
+            hint="give --task.rules.advice true, or --corrector.tell_solution false.",
+        )
+    has_price = (
+        corrector.price_per_million_input_tokens or corrector.price_per_million_output_tokens
+    )
+    if corrector.max_cost is not None and not has_price:
+        raise ConfigError(
+            f"`corrector.max_cost` {corrector.max_cost:g} limits nothing: both prices are 0.",
+            hint="give corrector.price_per_million_input_tokens and …_output_tokens.",
+        )
+
+
 def _refuse_objective(config: "Config") -> None:
     """Refuse an objective without anything to learn from, and guidance that it would ignore."""
     objective, kind = config.ppo.objective, config.guidance.kind
@@ -136,8 +168,9 @@ def _refuse_objective(config: "Config") -> None:
             f' is "{kind}".',
             hint='use guidance.kind "sft".',
         )
-    if objective == "rejection" and kind == "kl":
+    if objective == "rejection" and kind not in ("none", "sft"):
         raise ConfigError(
-            '`ppo.objective` "rejection" has no advantages that a KL penalty could change.',
-            hint='use guidance.kind "none", or ppo.objective "ppo".',
+            f'`ppo.objective` "rejection" has no advantages that guidance of kind "{kind}" could'
+            " change.",
+            hint='use guidance.kind "none" or "sft", or ppo.objective "ppo".',
         )

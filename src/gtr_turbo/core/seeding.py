@@ -34,13 +34,19 @@ class Seeds:
     """Draws reply tokens in rollouts."""
     shuffle: torch.Generator
     """Orders the minibatches."""
+    writer: torch.Generator
+    """Draws the tokens of a teacher that writes thoughts."""
+    lessons: torch.Generator
+    """Draws the thoughts that are imitated."""
 
     @classmethod
     def make(cls, seed: int, device: str = "cpu") -> "Seeds":
         """Return fresh generators; sampling happens on `device`, shuffling on the CPU."""
         sampler = torch.Generator(device).manual_seed(stream_seed(seed, "sampler"))
         shuffle = torch.Generator().manual_seed(stream_seed(seed, "shuffle"))
-        return cls(seed, sampler, shuffle)
+        writer = torch.Generator(device).manual_seed(stream_seed(seed, "writer"))
+        lessons = torch.Generator().manual_seed(stream_seed(seed, "lessons"))
+        return cls(seed, sampler, shuffle, writer, lessons)
 
     def task(self, index: int) -> int:
         """Return the seed of environment `index`; it does not depend on how many there are."""
@@ -48,8 +54,7 @@ class Seeds:
 
     def state(self) -> JsonState:
         """Return the generators' states, torch's global one (dropout) included, JSON-able."""
-        named = {"sampler": self.sampler, "shuffle": self.shuffle}
-        states = {name: generator.get_state().tolist() for name, generator in named.items()}
+        states = {name: own.get_state().tolist() for name, own in self._named().items()}
         states["global"] = torch.get_rng_state().tolist()
         if torch.cuda.is_available():
             states["cuda"] = torch.cuda.get_rng_state().tolist()
@@ -57,11 +62,19 @@ class Seeds:
 
     def restore(self, state: JsonState) -> None:
         """Put every generator back to a saved state."""
-        for name, generator in {"sampler": self.sampler, "shuffle": self.shuffle}.items():
+        for name, generator in self._named().items():
             generator.set_state(torch.tensor(state[name], dtype=torch.uint8))
         torch.set_rng_state(torch.tensor(state["global"], dtype=torch.uint8))
         if "cuda" in state and torch.cuda.is_available():
             torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8))
+
+    def _named(self) -> dict[str, torch.Generator]:
+        return {
+            "sampler": self.sampler,
+            "shuffle": self.shuffle,
+            "writer": self.writer,
+            "lessons": self.lessons,
+        }
 
 
 def seed_everything(seed: int, stream: str) -> None:

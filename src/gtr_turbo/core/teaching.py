@@ -70,8 +70,8 @@ class ImitationConfig(Section):
 class CorrectorConfig(Section):
     """A model behind an OpenAI-compatible API that corrects thoughts (GTR)."""
 
-    url: str = "scripted:"
-    """Base URL of the API; `scripted:` starts a local server that knows the task's solver."""
+    url: str = "scripted"
+    """Base URL of the API; `scripted` starts a local server that knows the task's solver."""
     model: str = "gpt-4o"
     """Model that is asked."""
     api_key_variable: str = "OPENAI_API_KEY"
@@ -111,9 +111,9 @@ class GuardConfig(Section):
     action: Literal["none", "alarm", "reset_to_teacher"] = "alarm"
     """Nothing; a warning in the log; or the merged teacher's weights for the agent as well."""
     interval: int | None = Field(default=None, ge=1)
-    """Reset every so many updates, alarm or not; None: only when an alarm fires."""
+    """Reset every so many updates too, alarm or not; None: only after alarms."""
     patience: int = Field(default=1, ge=1)
-    """Updates in a row that must raise an alarm before it fires."""
+    """Updates in a row that must raise an alarm before the agent is reset."""
     min_valid_format_rate: float = Field(default=0.5, ge=0, le=1)
     """Alarm below this share of well-formed replies."""
     min_legal_rate: float = Field(default=0.3, ge=0, le=1)
@@ -122,6 +122,8 @@ class GuardConfig(Section):
     """Alarm below this share of different thoughts."""
     max_self_bleu: float = Field(default=1.0, ge=0, le=1)
     """Alarm above this mean self-BLEU within an episode; 1 never fires."""
+    max_shared_thought_rate: float = Field(default=0.5, ge=0, le=1)
+    """Alarm when two turns in different states share their thought more often than this."""
     min_thought_length_ratio: float = Field(default=0.3, ge=0)
     """Alarm when thoughts are shorter than this share of their length in the first update."""
     min_entropy: float = Field(default=0.0, ge=0)

@@ -140,6 +140,17 @@ class Turn:
     """Fingerprint of the weights that sampled the reply."""
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThoughtLabel:
+    """A thought to imitate: what was shown, and the tokens that a teacher would have thought."""
+
+    observation: Observation
+    token_ids: tuple[int, ...]
+    """The thought, and at least one token of an action after it, which is not imitated."""
+    num_thought_tokens: int
+
+
 class EpisodeEnd(StrEnum):
     """Why a stretch of turns ended."""
 

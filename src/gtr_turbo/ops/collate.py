@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from gtr_turbo.core.batch import TokenRows, VisionInputs
@@ -68,3 +68,12 @@ def left_padded(
         attention_mask[row, start:] = 1
         position_ids[:, row, start:] = torch.from_numpy(prompt.position_ids)
     return token_ids, attention_mask, position_ids, vision_inputs([p.picture for p in prompts])
+
+
+def stack_padded(
+    pieces: Sequence[Float32[Tensor, "_ _"]], width: int
+) -> Float32[Tensor, "turn seq"]:
+    """Return [turn, seq] pieces of different widths as one tensor, zeros on the right."""
+    return torch.cat(
+        [torch.nn.functional.pad(piece, (0, width - piece.shape[1])) for piece in pieces]
+    )

@@ -49,6 +49,11 @@ ESTIMATORS: dict[str, Callable[[TokenLogprobs, TokenLogprobs], TokenLogprobs]] =
 }
 
 
+def limited(token_kl: TokenLogprobs, token_cap: float | None) -> TokenLogprobs:
+    """Return each token's estimate limited to ±`token_cap`; None: as it is."""
+    return token_kl if token_cap is None else token_kl.clamp(-token_cap, token_cap)
+
+
 def mean_over_tokens(
     token_kl: TokenLogprobs, is_compared: Bool[Tensor, "turn seq"], token_cap: float | None
 ) -> Float32[Tensor, " turn"]:
@@ -56,6 +61,5 @@ def mean_over_tokens(
 
     A turn without a compared token gets 0.
     """
-    limited = token_kl if token_cap is None else token_kl.clamp(-token_cap, token_cap)
-    total = (limited * is_compared).sum(dim=1)
+    total = (limited(token_kl, token_cap) * is_compared).sum(dim=1)
     return total / is_compared.sum(dim=1).clamp(min=1)

@@ -4,7 +4,11 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gtr_turbo.core.batch import TokenCredit
+
 Turns = Float32[Tensor, " turn"]
+Credited = Float32[Tensor, "*credited"]
+"""One number for each turn, or for each token of each turn."""
 
 RATIO_LIMIT = 10.0
 """Beyond this ratio only the clipped surrogate is used, as in the lineage's code."""
@@ -12,17 +16,27 @@ MAX_LOG_RATIO = 20.0
 """Far beyond `RATIO_LIMIT`, and e^20 is finite: an infinite ratio would make the gradient NaN."""
 
 
-def clipped_surrogate(logprob: Turns, old_logprob: Turns, advantage: Turns, clip: float) -> Turns:
+def clipped_surrogate(
+    logprob: Credited, old_logprob: Credited, advantage: Credited, clip: float
+) -> Credited:
     """Return the policy loss of each turn: −min(r A, clip(r, 1−c, 1+c) A), r = π_θ/π_θold.
 
-    `logprob` is the λ-weighted turn log-probability (paper, Eq. 6). Where r exceeds `RATIO_LIMIT`
-    the unclipped term is left out, so that one runaway turn with a negative advantage cannot
-    dominate the batch.
+    `logprob` is the λ-weighted turn log-probability (paper, Eq. 6), or that of a token. Where r
+    exceeds `RATIO_LIMIT` the unclipped term is left out, so that one runaway turn with a negative
+    advantage cannot dominate the batch.
     """
     ratio = torch.exp((logprob - old_logprob).clamp(max=MAX_LOG_RATIO))
     clipped = ratio.clamp(1 - clip, 1 + clip) * advantage
     surrogate = torch.minimum(ratio * advantage, clipped)
     return -torch.where(ratio > RATIO_LIMIT, clipped, surrogate)
+
+
+def token_surrogate(
+    logprob: Float32[Tensor, "turn seq"], credit: TokenCredit, clip: float
+) -> Turns:
+    """Return the clipped loss of the tokens that have credit of their own, summed over a turn."""
+    old, advantage = credit.old_logprob.to(logprob.device), credit.advantage.to(logprob.device)
+    return clipped_surrogate(logprob, old, advantage, clip).sum(dim=1)
 
 
 def value_loss(value: Turns, old_value: Turns, target: Turns, value_clip: float | None) -> Turns:

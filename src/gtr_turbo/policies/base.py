@@ -39,6 +39,10 @@ class AbstractPolicy(ABC):
         """Return one sampled reply per prompt, with its behaviour log-probabilities."""
 
     @abstractmethod
+    def written_reply(self, text: str) -> Reply:
+        """Return a text that somebody wrote as a reply, the end-of-turn token included."""
+
+    @abstractmethod
     def score(
         self, rows: TokenRows, temperature: float, reference_temperature: float, *, values: bool
     ) -> Scores:

@@ -26,3 +26,7 @@ class AbstractTeacher(ABC):
         self, policy: AbstractPolicy, turns: Sequence[Turn], rows: TokenRows, scores: Scores
     ) -> Guidance:
         """Return how differently the teacher would have thought in each turn."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what the teacher has started, if anything."""

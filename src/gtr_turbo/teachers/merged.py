@@ -1,10 +1,11 @@
 """The free teacher: past weights of the run itself, merged, scoring the agent's own thoughts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import final
 
 import torch
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from gtr_turbo.core.batch import Guidance, Scores, TokenRows
@@ -12,7 +13,8 @@ from gtr_turbo.core.config import GuidanceConfig
 from gtr_turbo.core.turns import Turn
 from gtr_turbo.errors import StaleTeacherError
 from gtr_turbo.merging import fingerprint
-from gtr_turbo.ops.kl import ESTIMATORS, mean_over_tokens
+from gtr_turbo.ops.collate import stack_padded
+from gtr_turbo.ops.kl import ESTIMATORS, k1, limited, mean_over_tokens
 from gtr_turbo.policies.base import AbstractPolicy, WeightChange
 from gtr_turbo.teachers.base import AbstractTeacher
 
@@ -67,42 +69,55 @@ class WeightTeacher(AbstractTeacher):
 
         Agent and teacher are compared on the tokens that were sampled, at `guidance.temperature`
         (paper, Eq. 6 and 7). Malformed replies are not guided, or charged `invalid_format_kl`.
+        Under `distillation` each compared token's own estimate becomes its advantage, −β K1.
         """
         config = self._config
         is_valid = torch.tensor([turn.parsed.valid_format for turn in turns])
-        is_compared = rows.is_thought if config.tokens == "thought" else rows.is_response
+        is_compared = _compared(rows, config.tokens)
         is_guided = is_valid & is_compared.any(dim=1)
         kl = torch.full(is_valid.shape, config.invalid_format_kl or 0.0).where(~is_valid, 0.0)
+        token_kl = torch.zeros(rows.token_ids.shape)
         chosen = is_guided.nonzero().flatten()
         if len(chosen):
-            asked = rows.up_to_action() if config.tokens == "thought" else rows
-            logprobs = self.score(policy, asked.select(chosen))
-            width = logprobs.shape[1]
-            token_kl = ESTIMATORS[config.estimator](
-                scores.reference_token_logprob[chosen, :width], logprobs
-            )
-            kl[chosen] = mean_over_tokens(token_kl, is_compared[chosen, :width], config.token_cap)
-        return Guidance(kl=kl, is_guided=is_guided)
+            asked = (rows.up_to_action() if config.tokens == "thought" else rows).select(chosen)
+            agent = scores.reference_token_logprob[chosen, : asked.token_ids.shape[1]]
+            if config.pictures == "blank":
+                asked = replace(asked, vision=asked.vision.blank())
+                agent = self._scored(policy, asked)
+            teacher = self.score(policy, asked)
+            width = teacher.shape[1]
+            compared = is_compared[chosen, :width]
+            estimate = ESTIMATORS[config.estimator](agent, teacher)
+            kl[chosen] = mean_over_tokens(estimate, compared, config.token_cap)
+            token_kl[chosen, :width] = limited(k1(agent, teacher), config.token_cap) * compared
+        is_distilled = config.kind == "distillation"
+        return Guidance(
+            is_guided=is_guided,
+            kl=kl,
+            token_advantage=-config.coef * token_kl if is_distilled else None,
+        )
 
     @torch.no_grad()
     def score(self, policy: AbstractPolicy, rows: TokenRows) -> Float32[Tensor, "turn seq"]:
         """Return the teacher's log-probability of each sampled token, scored as the agent's."""
-        temperature = self._temperature
         with policy.wearing(self.change):
-            pieces = [
-                policy.score(part, temperature, temperature, values=False).token_logprob.cpu()
-                for part in rows.chunks(self._micro_batch_size)
-            ]
+            return self._scored(policy, rows)
+
+    def close(self) -> None:
+        """Do nothing: nothing was started."""
+
+    def _scored(self, policy: AbstractPolicy, rows: TokenRows) -> Float32[Tensor, "turn seq"]:
+        """Return the log-probabilities of whoever the policy is now."""
+        temperature = self._temperature
+        pieces = [
+            policy.score(part, temperature, temperature, values=False).token_logprob.cpu()
+            for part in rows.chunks(self._micro_batch_size)
+        ]
         return stack_padded(pieces, rows.token_ids.shape[1])
 
 
-def stack_padded(
-    pieces: Sequence[Float32[Tensor, "_ _"]], width: int
-) -> Float32[Tensor, "turn seq"]:
-    """Return [turn, seq] pieces of different widths as one tensor, zeros on the right."""
-    return torch.cat(
-        [torch.nn.functional.pad(piece, (0, width - piece.shape[1])) for piece in pieces]
-    )
+def _compared(rows: TokenRows, tokens: str) -> Bool[Tensor, "turn seq"]:
+    return {"thought": rows.is_thought, "reply": rows.is_response, "action": rows.is_action}[tokens]
 
 
 def zero_change(change: Mapping[str, Tensor]) -> dict[str, Tensor]:

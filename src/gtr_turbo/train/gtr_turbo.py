@@ -16,27 +16,34 @@ into a teacher, and the teacher says, in one forward pass, how differently it wo
     γ, λ_GAE     ppo.gamma, ppo.gae_lambda   density      merge.density
 
 `guidance.kind: none` is the RL4VLM baseline: steps 1 and 3 fall away, the rest is the same code.
+Under `sft` the teacher writes thoughts, which IMPROVE imitates beside the policy's own loss.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
 
 import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-from gtr_turbo.core.batch import Guidance, Scores, TokenRows, TurnBatch, turn_logprob
+from gtr_turbo.core.batch import (
+    Guidance,
+    Scores,
+    TokenCredit,
+    TokenRows,
+    TurnBatch,
+    turn_logprob,
+)
 from gtr_turbo.core.config import Config, PpoConfig
 from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.turns import Episode, Turn
 from gtr_turbo.errors import NonFiniteError
 from gtr_turbo.ops import ppo as losses
 from gtr_turbo.ops.advantages import gae, standardise
-from gtr_turbo.ops.collate import token_rows
+from gtr_turbo.ops.collate import stack_padded, token_rows
+from gtr_turbo.ops.imitation import negative_log_likelihood
+from gtr_turbo.ops.means import TurnMeans
 from gtr_turbo.ops.schedules import cosine_with_floor
 from gtr_turbo.policies.base import AbstractPolicy
-from gtr_turbo.teachers.merged import stack_padded
 from gtr_turbo.train import checks, record
 from gtr_turbo.train.session import Session
 
@@ -74,7 +81,10 @@ def train(session: Session) -> None:
             )
             scores = score_turns(policy, rows, config)
             # In the first update there is no past, so there is no guidance at all.
-            guidance = teacher.guide(policy, turns, rows, scores) if teacher.is_ready else None
+            guide = session.guide
+            guidance = guide.guide(policy, turns, rows, scores) if guide.is_ready else None
+            if guidance is not None and session.store is not None:
+                session.store.add(update, guidance.thoughts)
             found = checks.check(session, update, turns, rows, scores)
 
         # 4  CREDIT   task reward through time, guidance on its turn
@@ -140,7 +150,8 @@ def assign_credit(
     turns = [turn for episode in episodes for turn in episode.turns]
     task = torch.tensor([turn.rewards["task"] for turn in turns], dtype=torch.float32)
     channels = [(config.format.into, format_reward(turns, config))]
-    if guidance is not None:
+    if guidance is not None and config.guidance.kind == "kl":
+        assert guidance.kl is not None
         channels.append((config.guidance.into, -config.guidance.coef * guidance.kl))
     totals = {place: torch.zeros_like(task) for place in ("reward", "advantage", "return")}
     for place, channel in channels:
@@ -150,12 +161,17 @@ def assign_credit(
     )
     value_target = advantage + scores.value + totals["return"]
     advantage = advantage + totals["advantage"] + totals["return"]
+    tokens = None
+    if guidance is not None and guidance.token_advantage is not None:
+        tokens = TokenCredit(old_logprob=scores.token_logprob, advantage=guidance.token_advantage)
     batch = TurnBatch(
         rows=rows,
         old_logprob=turn_logprob(scores.token_logprob, rows, config.ppo.thought_weight),
         old_value=scores.value,
         advantage=standardise(advantage),
         value_target=value_target,
+        is_solved=torch.tensor([e.success for e in episodes for _ in e.turns]),
+        tokens=tokens,
     )
     spread = advantage.std(unbiased=False)
     return batch, {"advantage_mean": float(advantage.mean()), "advantage_std": float(spread)}
@@ -191,23 +207,6 @@ def _gae_of_episodes(
     return torch.cat(pieces)
 
 
-@final
-@dataclass(slots=True)
-class _Sums:
-    """Running sums of what `improve` reports, over turns."""
-
-    turns: int = 0
-    values: dict[str, float] | None = None
-
-    def add(self, num_turns: int, **means: float) -> None:
-        sums = self.values or dict.fromkeys(means, 0.0)
-        self.values = {name: sums[name] + num_turns * mean for name, mean in means.items()}
-        self.turns += num_turns
-
-    def means(self) -> dict[str, float]:
-        return {name: total / self.turns for name, total in (self.values or {}).items()}
-
-
 def improve(
     session: Session, batch: TurnBatch, update: int, *, is_warmup: bool
 ) -> dict[str, float | int]:
@@ -218,11 +217,13 @@ def improve(
     Raises NonFiniteError before a step would spread a NaN into the weights.
     """
     config, policy = session.config.ppo, session.policy
-    sums = _Sums()
+    sums, lessons = TurnMeans(), session.lessons
     num_steps, norm = 0, 0.0
     with policy.training(dropout=config.dropout):
         for _ in range(config.epochs):
-            epoch = _Sums()
+            epoch = TurnMeans()
+            if lessons is not None:
+                lessons.begin_pass()
             for minibatch in batch.minibatches(config.minibatch_size, session.seeds.shuffle):
                 num_turns = minibatch.rows.num_turns
                 for chunk in minibatch.chunks(config.micro_batch_size):
@@ -236,6 +237,8 @@ def improve(
                     (loss * chunk.rows.num_turns / num_turns).backward()
                     sums.add(chunk.rows.num_turns, **stats)
                     epoch.add(chunk.rows.num_turns, approx_kl=stats["approx_kl"])
+                if lessons is not None and not is_warmup:
+                    sums.add(num_turns, **lessons.backward(num_turns))
                 norm += session.optimizer.step(f"update {update}, optimiser step {num_steps}")
                 num_steps += 1
                 session.tick(
@@ -261,11 +264,16 @@ def loss_of(
     )
     logprob = turn_logprob(scores.token_logprob, chunk.rows, ppo.thought_weight)
     policy_loss = losses.clipped_surrogate(logprob, old_logprob, advantage, ppo.clip).mean()
+    if chunk.tokens is not None:  # a thought token's gradient is λ (A_turn + A_token) ∇ log π
+        own = losses.token_surrogate(scores.token_logprob, chunk.tokens, ppo.clip)
+        policy_loss = policy_loss + ppo.thought_weight * own.mean()
     value_loss = losses.value_loss(scores.value, old_value, target, ppo.value_clip).mean()
     entropy = scores.entropy.mean()
     loss = ppo.value_coef * value_loss
-    if not is_warmup:
+    if ppo.objective == "ppo" and not is_warmup:
         loss = loss + policy_loss - ppo.entropy_coef * entropy
+    elif ppo.objective == "rejection" and not is_warmup:
+        loss = loss + rejection_loss(policy, chunk)
     return loss, {
         "policy_loss": policy_loss.item(),
         "value_loss": value_loss.item(),
@@ -273,3 +281,10 @@ def loss_of(
         "approx_kl": losses.approximate_kl(logprob, old_logprob),
         "clip_fraction": losses.clip_fraction(logprob, old_logprob, ppo.clip),
     }
+
+
+def rejection_loss(policy: AbstractPolicy, chunk: TurnBatch) -> Float32[Tensor, ""]:
+    """Return the imitation loss of the replies in solved episodes, nats per token (RFT)."""
+    scores = policy.score(chunk.rows, 1.0, 1.0, values=False)
+    is_kept = chunk.rows.is_response & chunk.is_solved[:, None]
+    return negative_log_likelihood(scores.token_logprob, is_kept).mean()

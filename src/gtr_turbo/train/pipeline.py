@@ -14,7 +14,7 @@ from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.errors import ConfigError
 from gtr_turbo.evaluate import evaluate
-from gtr_turbo.history import CheckpointHistory
+from gtr_turbo.history import make_history
 from gtr_turbo.merging import fingerprint
 from gtr_turbo.policies.tiny import build_tiny_model
 from gtr_turbo.policies.vlm import VlmPolicy
@@ -175,8 +175,8 @@ def evaluate_run(
     if who == "agent":
         return evaluate(policy, config, num_episodes).to_json()
     teacher = path / TEACHERS / Path(checkpoint).name
-    history = CheckpointHistory(config.merge, config.run.num_updates)
-    if not teacher.is_dir():
+    history = make_history(config)
+    if history is None or not teacher.is_dir():
         raise ConfigError(f"{path} has no teacher: it was trained without merging.")
     history.load(teacher)
     if not history.updates:

@@ -9,6 +9,8 @@ import torch
 from gtr_turbo.core.batch import Guidance, TurnBatch
 from gtr_turbo.core.turns import Episode, EpisodeEnd, Turn
 from gtr_turbo.ops.ppo import explained_variance
+from gtr_turbo.policies.base import WeightChange
+from gtr_turbo.teachers.merged import WeightTeacher
 
 Number = float | int | None
 
@@ -34,14 +36,32 @@ def describe(
         "distinct_thought_share": len({_thought(turn) for turn in turns}) / len(turns),
         "guidance_kl": _guided_kl(guidance),
         "guided_share": 0.0 if guidance is None else float(guidance.is_guided.float().mean()),
+        **({} if guidance is None else guidance.figures),
         "value_mean": float(batch.old_value.mean()),
         "explained_variance": explained_variance(batch.old_value, batch.value_target),
     }
 
 
+def distances(change: WeightChange, teacher: WeightTeacher) -> dict[str, Number]:
+    """Return how far agent and teacher are from the run's start and from each other (L2 norms)."""
+    agent = worn = between = 0.0
+    for name in change:
+        own = change[name]
+        agent += float(own.square().sum())
+        if teacher.is_ready:
+            other = teacher.change[name].to(own.device)
+            worn += float(other.square().sum())
+            between += float((own - other).square().sum())
+    return {
+        "agent_distance": agent**0.5,
+        "teacher_distance": worn**0.5 if teacher.is_ready else None,
+        "agent_teacher_distance": between**0.5 if teacher.is_ready else None,
+    }
+
+
 def _guided_kl(guidance: Guidance | None) -> float | None:
     """Return the mean KL over the guided turns; None when there are none."""
-    if guidance is None or not guidance.is_guided.any():
+    if guidance is None or guidance.kl is None or not guidance.is_guided.any():
         return None
     return float(guidance.kl[guidance.is_guided].mean())
 
@@ -72,7 +92,9 @@ def sampled_episodes(
     for index in candidates[::step][:count]:
         span = slice(int(starts[index]), int(starts[index + 1]))
         kl: list[float | None] = (
-            [None] * len(episodes[index].turns) if guidance is None else guidance.kl[span].tolist()
+            [None] * len(episodes[index].turns)
+            if guidance is None or guidance.kl is None
+            else guidance.kl[span].tolist()
         )
         chosen.append((episodes[index], kl, values[span].tolist()))
     return chosen

@@ -20,16 +20,19 @@ from gtr_turbo.core.turns import Episode
 from gtr_turbo.envs.pool.choose import make_pool
 from gtr_turbo.errors import ResumeError
 from gtr_turbo.evaluate import evaluate
-from gtr_turbo.history import CheckpointHistory
+from gtr_turbo.history import make_history
 from gtr_turbo.metrics import METRICS_FILE, MetricsLog
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.records import save_episodes
 from gtr_turbo.rollout import Rollout
 from gtr_turbo.runstate import TEACHERS, RunDirectory
+from gtr_turbo.teachers.choose import make_guide
 from gtr_turbo.teachers.merged import WeightTeacher, zero_change
 from gtr_turbo.train import record
+from gtr_turbo.train.lessons import Lessons
 from gtr_turbo.train.optim import Optimizer
+from gtr_turbo.train.thoughts import ThoughtStore
 
 EVALUATIONS = "evaluations.jsonl"
 NUM_TEACHERS = 2
@@ -55,10 +58,12 @@ class Session:
         self.teacher = WeightTeacher(
             config.guidance, config.guidance.temperature, config.ppo.micro_batch_size
         )
-        is_merging = config.guidance.kind != "none" and config.guidance.teacher == "merged"
-        self.history = (
-            CheckpointHistory(config.merge, config.run.num_updates) if is_merging else None
-        )
+        self.history = make_history(config)
+        self.guide = make_guide(config, self.teacher, self.seeds.writer, run.path)
+        self.store, self.lessons = None, None
+        if config.guidance.kind == "sft":
+            self.store = ThoughtStore(run, config.imitation.max_stored)
+            self.lessons = Lessons(self.store, policy, config, self.seeds.lessons)
         self.optimizer = Optimizer(policy, config)
         self.update = 0
         self.evaluations: list[dict[str, Any]] = []
@@ -70,8 +75,9 @@ class Session:
         self._log: MetricsLog | None = None
 
     def close(self) -> None:
-        """End the environments."""
+        """End the environments, and whoever guides."""
         self.rollout.close()
+        self.guide.close()
 
     # -- during an update ------------------------------------------------------------------------
 
@@ -168,7 +174,7 @@ class Session:
 
     def _has_static_teacher(self) -> bool:
         guidance = self.config.guidance
-        return guidance.kind != "none" and guidance.teacher == "static"
+        return guidance.has_weights and guidance.teacher == "static"
 
     def _latest_evaluation(self, who: str, prefix: str) -> dict[str, float | None]:
         """Return what this update's evaluation of `who` found, None where there was none."""
@@ -198,6 +204,8 @@ class Session:
             "teacher_updates": 0 if self.history is None else len(self.history.merged_updates),
             "merge_zero_fraction": merge.get("zero_fraction"),
             "merge_norm_ratio": merge.get("norm_ratio"),
+            "stored_thoughts": None if self.store is None else len(self.store),
+            **record.distances(self.policy.change(), self.teacher),
             "learning_rate": self._learning_rate,
             "env_steps_per_second": turns / sum(seconds.values()),
             "tokens_per_second": tokens / seconds["act"],
@@ -251,6 +259,8 @@ class Session:
         self.optimizer.load(directory)
         self.seeds.restore(state["seeds"])
         self.rollout.restore(state["rollout"])
+        if self.store is not None:
+            self.store.restore(state["update"])
         self.update = state["update"]
         self.evaluations = self._known_evaluations(state["evaluations"])
         self.phase_seconds |= state["phase_seconds"]

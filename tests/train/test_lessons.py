@@ -1,0 +1,139 @@
+"""Imitation beside the policy's loss: what is drawn, and what gradient it gives."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gtr_turbo.errors import NonFiniteError
+from gtr_turbo.policies.vlm import VlmPolicy
+from gtr_turbo.train.lessons import Lessons, thought_loss
+from tests.train.written import labels_of, store_at
+from tests.world import World, make_policy, tiny_config
+
+
+@pytest.fixture(scope="module")
+def policy(world: World) -> VlmPolicy:
+    return make_policy(world.trained)
+
+
+def lessons_of(policy: VlmPolicy, path: Path, count: int, **fields: Any) -> Lessons:
+    store = store_at(path)
+    store.add(1, labels_of(policy, count))
+    config = tiny_config("unused", guidance__kind="sft", **fields)
+    return Lessons(store, policy, config, torch.Generator().manual_seed(0))
+
+
+def gradients(policy: VlmPolicy) -> dict[str, torch.Tensor]:
+    """Return the gradients, and forget them."""
+    found = {n: p.grad.clone() for n, p in policy.policy_parameters() if p.grad is not None}
+    for _, parameter in policy.policy_parameters():
+        parameter.grad = None
+    return found
+
+
+def test_the_loss_is_the_mean_over_thought_tokens_then_over_thoughts(policy: VlmPolicy) -> None:
+    """In float64, token by token; the action and the end of the turn are not imitated."""
+    labels = labels_of(policy, 5)
+    with torch.no_grad():
+        found = float(thought_loss(policy, labels))
+        expected = 0.0
+        for label in labels:
+            alone = float(thought_loss(policy, [label]))
+            expected += alone / len(labels)
+            prompt = policy.encode([label.observation])[0]
+            ids = [*prompt.token_ids, *label.token_ids]
+            start = len(prompt.token_ids)
+            logits = _logits(policy, label.observation, ids)
+            total = 0.0
+            for place in range(start, start + label.num_thought_tokens):
+                row = logits[place - 1].double()
+                total -= float(row[ids[place]] - row.logsumexp(dim=0))
+            assert alone == pytest.approx(total / label.num_thought_tokens, abs=1e-5)
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def _logits(policy: VlmPolicy, observation: Any, ids: list[int]) -> torch.Tensor:
+    """Return the logits of one sequence by the model's own forward pass."""
+    prompt = policy.encode([observation])[0]
+    first = int(prompt.position_ids.max()) + 1
+    later = torch.arange(first, first + len(ids) - len(prompt.token_ids))
+    positions = torch.cat([torch.from_numpy(prompt.position_ids), later.expand(3, -1)], dim=1)
+    output = policy.network(
+        input_ids=torch.tensor([ids]),
+        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+        position_ids=positions[:, None],
+        pixel_values=torch.from_numpy(prompt.picture.patches),
+        image_grid_thw=torch.tensor([prompt.picture.grid]),
+    )
+    scores = output.logits[0].float()
+    suppressed = policy.sampling(1.0, 1).suppressed
+    scores[:, list(suppressed)] = -torch.inf
+    return scores
+
+
+def test_the_action_gets_no_gradient_of_its_own(policy: VlmPolicy) -> None:
+    labels = labels_of(policy, 3)
+    others = [
+        type(label)(
+            observation=label.observation,
+            token_ids=(*label.token_ids[: label.num_thought_tokens], 7),
+            num_thought_tokens=label.num_thought_tokens,
+        )
+        for label in labels
+    ]
+    with torch.no_grad():
+        assert float(thought_loss(policy, labels)) == pytest.approx(
+            float(thought_loss(policy, others)), abs=1e-6
+        )
+
+
+def test_the_gradient_is_that_of_the_whole_whatever_the_micro_batch(
+    policy: VlmPolicy, tmp_path: Path
+) -> None:
+    found = []
+    for size in (8, 3):
+        lessons = lessons_of(
+            policy, tmp_path / str(size), 8, ppo__micro_batch_size=size, imitation__coef=0.5
+        )
+        lessons.begin_pass()
+        stats = lessons.backward(8)
+        found.append((gradients(policy), stats))
+    (whole, stats), (parts, others) = found
+    assert stats["imitation_loss"] == pytest.approx(others["imitation_loss"], abs=1e-5)
+    (0.5 * thought_loss(policy, labels_of(policy, 8))).backward()
+    direct = gradients(policy)
+    largest = max(float(g.abs().max()) for g in direct.values())
+    assert largest > 1e-3
+    for name in direct:
+        assert torch.allclose(whole[name], direct[name], atol=1e-4 * largest)
+        assert torch.allclose(parts[name], direct[name], atol=1e-4 * largest)
+
+
+def test_a_pass_draws_no_thought_twice_before_each_was_drawn(
+    policy: VlmPolicy, tmp_path: Path
+) -> None:
+    lessons = lessons_of(policy, tmp_path / "run", 10)
+    keys = [label.observation.state_key for label in labels_of(policy, 10)]
+    drawn = [label.observation.state_key for _ in range(5) for label in lessons._draw(4)]
+    assert sorted(drawn[:10]) == sorted(drawn[10:]) == sorted(keys)
+    assert drawn[:10] != drawn[10:], "each round has an order of its own"
+    lessons.begin_pass()
+    assert sorted(label.observation.state_key for label in lessons._draw(10)) == sorted(keys)
+
+
+def test_without_thoughts_there_is_nothing_to_imitate(policy: VlmPolicy, tmp_path: Path) -> None:
+    lessons = lessons_of(policy, tmp_path / "run", 0)
+    assert lessons.backward(4) == {}
+    assert gradients(policy) == {}
+
+
+def test_a_nan_stops_before_it_spreads(world: World, tmp_path: Path) -> None:
+    policy = make_policy(world.trained)
+    lessons = lessons_of(policy, tmp_path / "run", 2)
+    with torch.no_grad():
+        for _, parameter in policy.policy_parameters():
+            parameter.fill_(float("nan"))
+    with pytest.raises(NonFiniteError, match="imitation"):
+        lessons.backward(2)
