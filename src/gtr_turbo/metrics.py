@@ -66,6 +66,26 @@ METRICS: dict[str, str] = {
     "merge_zero_fraction": "Share of the merged change that is exactly 0, 0–1. At most about "
     "1 − density.",
     "merge_norm_ratio": "Norm of the merged change over that of the agent's own change. 0.3–1.1.",
+    "agent_distance": "Norm of the agent's weight change since the start of the run. Grows.",
+    "teacher_distance": "Norm of the teacher's weight change since the start. Grows, more slowly; "
+    "null while there is no teacher with weights.",
+    "agent_teacher_distance": "Norm of the difference between the two. Well below agent_distance.",
+    "written_share": "Share of the states asked about for which a teacher that writes found a "
+    "thought of the demanded form, 0–1. Near 1; absent unless guidance.kind is sft.",
+    "writing_attempts": "Mean attempts of that teacher per state. Near 1.",
+    "stored_thoughts": "Thoughts that can be imitated so far. Grows by guided_share × turns.",
+    "imitation_loss": "Mean negative log-probability of the imitated thought tokens, nats. Falls.",
+    "corrector_requests": "Requests that were sent to the corrector. At most one per well-formed "
+    "reply, and a few more where some were sent again; null while there is no corrector.",
+    "corrector_cached": "Turns whose correction was known already. Grows when states come again.",
+    "corrector_failures": "Turns that the corrector gave no answer to. 0.",
+    "corrector_input_tokens": "Tokens of this update's questions, as the endpoint counts them.",
+    "corrector_output_tokens": "Tokens of its answers. Below max_tokens × corrector_requests.",
+    "corrector_cost": "Cost of the corrector in the whole run so far, in the currency of the "
+    "prices. Grows more slowly as answers repeat.",
+    "corrector_right_rate": "Share of the answered turns whose thought was right, 0–1. Rises.",
+    "corrector_hopeless_rate": "Share of the answered turns in a state that nothing can be won "
+    "from, 0–1. Falls; near 0 where such episodes end early.",
     # checks
     "logprob_gap": "Mean difference between a token's log-probability when sampled and when "
     "recomputed before the first step, nats. Below 1e-3 in float32, 0.1 in bfloat16.",
@@ -114,8 +134,10 @@ METRICS: dict[str, str] = {
 TIMING_METRICS: frozenset[str] = frozenset(
     {name for name in METRICS if name.startswith("seconds_")}
     | {"env_steps_per_second", "tokens_per_second", "peak_memory_mb"}
+    | {"corrector_requests", "corrector_cached", "corrector_input_tokens"}
+    | {"corrector_output_tokens", "corrector_cost"}
 )
-"""Numbers that differ between two equal runs."""
+"""Numbers that differ between two equal runs: one that was interrupted asks less again."""
 
 MetricValue = float | int | str | None
 
