@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 from typing import Any, Literal
 
@@ -6,7 +7,13 @@ import torch
 
 from gtr_turbo.errors import MergeError
 from gtr_turbo.merging import TiesAccumulator
-from gtr_turbo.merging.lora import TILE_ROWS, AdapterChange, LoraFactors, lora_delta
+from gtr_turbo.merging.lora import (
+    TILE_ROWS,
+    AdapterChange,
+    LoraFactors,
+    imitate_factor_merge,
+    lora_delta,
+)
 from gtr_turbo.merging.replay import AdapterReplay, choose_lora_mode
 from gtr_turbo.merging.settings import MergeSettings, TiesOptions
 
@@ -89,6 +96,58 @@ def test_a_loaded_replay_goes_on_bit_equally(tmp_path: Path, fields: dict[str, A
             assert torch.equal(value, found[name])
         replay.add(adapter(seed))
         again.add(adapter(seed))
+
+
+@pytest.mark.parametrize("method", ["ties", "linear"])
+@pytest.mark.parametrize("fields", [{}, {"window": 2}, {"decay": 0.5}, {"scale": 0.5}])
+def test_factors_are_merged_apart_when_asked(
+    method: Literal["ties", "linear"], fields: dict[str, Any]
+) -> None:
+    replay = AdapterReplay(settings_of(method, **fields), in_factors=True)
+    adapters = [adapter(seed) for seed in range(4)]
+    for own in adapters:
+        replay.add(own)
+    last = adapters[-fields.get("window", 4) :]
+    options = {"density": 0.7} if method == "ties" else {}
+    joint = imitate_factor_merge(last, method=method, weights=replay.weights(), **options)
+    for name, found in replay.merged_delta().items():
+        expected = dense(joint)[name] * fields.get("scale", 1.0)
+        assert torch.equal(found, expected)
+        changes = [dense(own)[name] for own in last]
+        mean = sum(w * c for w, c in zip(replay.weights(), changes, strict=True))
+        assert float((expected - mean).norm()) > 0.1 * float(mean.norm())
+    assert replay.diagnostics()["num_checkpoints"] == len(last)
+
+
+def test_one_adapter_in_factors_at_density_one_is_itself() -> None:
+    replay = AdapterReplay(settings_of(density=1.0), in_factors=True)
+    replay.add(adapter(0))
+    for name, found in replay.merged_delta().items():
+        assert torch.equal(found, dense(adapter(0))[name])
+    figures = replay.diagnostics()
+    assert (figures["norm_ratio"], figures["cosine_to_mean"]) == pytest.approx((1.0, 1.0))
+
+
+def test_a_factor_replay_stays_one_on_disk(tmp_path: Path) -> None:
+    replay = AdapterReplay(settings_of(), in_factors=True)
+    for seed in range(3):
+        replay.add(adapter(seed))
+    expected = replay.merged_delta()
+    replay.save(tmp_path)
+    again = AdapterReplay.load(tmp_path).merged_delta()
+    for name, value in expected.items():
+        assert torch.equal(value, again[name])
+
+
+def test_factors_of_other_rank_or_scaling_are_refused_before_they_enter() -> None:
+    for change in ({"scaling": 1.0}, {"a": torch.ones(2, 11), "b": torch.ones(ROWS, 2)}):
+        replay = AdapterReplay(settings_of(), in_factors=True)
+        replay.add(adapter(0))
+        other = adapter(1)
+        other["v"] = dataclasses.replace(other["v"], **change)
+        with pytest.raises(MergeError, match=r'"v" has rank \d and scaling .* in checkpoint-1'):
+            replay.add(other)
+        assert replay.weights() == (1.0,)
 
 
 def test_adapters_are_copied() -> None:

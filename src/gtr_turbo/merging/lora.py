@@ -229,21 +229,26 @@ def imitate_factor_merge(
         MergeError: modules, shapes, ranks or scalings differ between the adapters.
     """
     _check_modules(adapters)
-    for name, first in adapters[0].items():
-        for index, adapter in enumerate(adapters):
-            own = adapter[name]
-            if (own.rank, own.scaling) != (first.rank, first.scaling):
-                raise MergeError(
-                    f'module "{name}" has rank {own.rank} and scaling {own.scaling} in'
-                    f" checkpoint-{index}, but {first.rank} and {first.scaling} in checkpoint-0.",
-                    hint="factors of different rank cannot be merged; merge the changes instead.",
-                )
+    check_factors(adapters, [f"checkpoint-{index}" for index in range(len(adapters))])
     merged_a = merge(None, [_only(adapter, "a") for adapter in adapters], method=method, **options)
     merged_b = merge(None, [_only(adapter, "b") for adapter in adapters], method=method, **options)
     return {
         name: LoraFactors(a=merged_a[name], b=merged_b[name], scaling=first.scaling)
         for name, first in adapters[0].items()
     }
+
+
+def check_factors(adapters: Sequence[Adapter], labels: Sequence[str]) -> None:
+    """Raise MergeError unless each module has one rank and one scaling in all adapters."""
+    for name, first in adapters[0].items():
+        for label, adapter in zip(labels, adapters, strict=True):
+            own = adapter[name]
+            if (own.rank, own.scaling) != (first.rank, first.scaling):
+                raise MergeError(
+                    f'module "{name}" has rank {own.rank} and scaling {own.scaling} in {label}, but'
+                    f" {first.rank} and {first.scaling} in {labels[0]}.",
+                    hint="factors of different rank cannot be merged; merge the changes instead.",
+                )
 
 
 def _only(adapter: Adapter, factor: str) -> dict[str, Tensor]:

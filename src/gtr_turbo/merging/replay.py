@@ -19,7 +19,14 @@ from gtr_turbo.errors import MergeError
 from gtr_turbo.merging.changes import Change, measure
 from gtr_turbo.merging.io import load_state, save_state
 from gtr_turbo.merging.kernels import Scratch
-from gtr_turbo.merging.lora import TILE_ROWS, Adapter, LoraFactors, lora_delta
+from gtr_turbo.merging.lora import (
+    TILE_ROWS,
+    Adapter,
+    LoraFactors,
+    check_factors,
+    imitate_factor_merge,
+    lora_delta,
+)
 from gtr_turbo.merging.settings import MergeSettings
 from gtr_turbo.merging.sums import MergeStatistics
 from gtr_turbo.merging.ties import ties_delta, trim
@@ -54,11 +61,16 @@ def choose_lora_mode(
 class AdapterReplay:
     """Adapters and their thresholds, merged from the beginning every time.
 
-    The settings are those of an accumulator; the result is the same, to the bit on a CPU.
+    The settings are those of an accumulator; the result is the same, to the bit on a CPU, unless
+    factors are merged, which is another rule.
     """
 
-    def __init__(self, settings: MergeSettings) -> None:
+    def __init__(self, settings: MergeSettings, in_factors: bool = False) -> None:
         """Start empty.
+
+        `in_factors` merges A and B apart, as some released code does (`imitate_factor_merge`), and
+        multiplies the merged factors. It is there to reproduce such code: the result is not a merge
+        of the changes. `diagnostics` then compares it with the plain mean of the true changes.
 
         Raises MergeError for a global threshold, which needs all modules at once, or another
         denominator than `matched`.
@@ -70,6 +82,7 @@ class AdapterReplay:
                 hint="use an accumulator for those.",
             )
         self._settings = settings
+        self._in_factors = in_factors
         self._adapters: deque[dict[str, LoraFactors]] = deque(maxlen=settings.window)
         self._thresholds: deque[dict[str, float]] = deque(maxlen=settings.window)
         self._num_seen = 0
@@ -81,13 +94,17 @@ class AdapterReplay:
         With a window the oldest leaves when it is full.
 
         Raises:
-            MergeError: other modules or shapes than before, or a value that is not finite.
+            MergeError: other modules or shapes than before (when factors are merged: other ranks or
+                scalings as well), or a value that is not finite.
         """
         label = f"checkpoint-{self._num_seen}"
         if self._adapters:
             _check_same(adapter, self._adapters[0], label)
+            if self._in_factors:
+                check_factors([self._adapters[0], adapter], ("before", label))
         kept = {name: _copy(own) for name, own in adapter.items()}
-        density = 1.0 if self._settings.keeps_all else self._settings.density
+        is_whole = self._settings.keeps_all or self._in_factors
+        density = 1.0 if is_whole else self._settings.density
         scratch = Scratch()
         thresholds: dict[str, float] = {}
         for name, own in kept.items():
@@ -110,7 +127,11 @@ class AdapterReplay:
         """Return the merged change by module, scaled, float32, where the adapters are."""
         weights = self.weights()
         statistics = MergeStatistics()
-        merged = {name: self._merged(name, weights, statistics) for name in self._adapters[0]}
+        joint = self._merged_factors(weights) if self._in_factors else {}
+        merged = {
+            name: self._merged(name, weights, statistics, joint.get(name))
+            for name in self._adapters[0]
+        }
         self._statistics = statistics.summary() | {"num_checkpoints": float(len(weights))}
         return merged
 
@@ -130,6 +151,7 @@ class AdapterReplay:
         first = next(iter(self._adapters[0].values())) if self._adapters else None
         manifest: dict[str, Any] = {
             "settings": self._settings.to_json(),
+            "in_factors": self._in_factors,
             "num_seen": self._num_seen,
             "device": "cpu" if first is None else str(first.a.device),
             "scalings": [{name: own.scaling for name, own in a.items()} for a in self._adapters],
@@ -147,7 +169,8 @@ class AdapterReplay:
         Raises CheckpointError when the state is damaged.
         """
         tensors, manifest = load_state(directory)
-        replay = AdapterReplay(MergeSettings.from_json(manifest["settings"]))
+        settings = MergeSettings.from_json(manifest["settings"])
+        replay = AdapterReplay(settings, in_factors=manifest.get("in_factors", False))
         device = manifest["device"]
         for index, scalings in enumerate(manifest["scalings"]):
             replay._adapters.append({
@@ -165,9 +188,29 @@ class AdapterReplay:
         replay._num_seen = manifest["num_seen"]
         return replay
 
+    def _merged_factors(self, weights: tuple[float, ...]) -> dict[str, LoraFactors]:
+        """Return A and B merged apart, where the adapters are."""
+        options = {"density": self._settings.density} if self._settings.method == "ties" else {}
+        joint = imitate_factor_merge(
+            list(self._adapters), method=self._settings.method, weights=weights, **options
+        )
+        return {
+            name: LoraFactors(
+                a=own.a.to(self._adapters[0][name].a.device),
+                b=own.b.to(self._adapters[0][name].b.device),
+                scaling=own.scaling,
+            )
+            for name, own in joint.items()
+        }
+
     def _merged(
-        self, name: str, weights: tuple[float, ...], statistics: MergeStatistics
+        self,
+        name: str,
+        weights: tuple[float, ...],
+        statistics: MergeStatistics,
+        joint: LoraFactors | None,
     ) -> Float32[Tensor, "row column"]:
+        """Return the merged change of a module: that of `joint`, the merged factors, if given."""
         factors = [adapter[name] for adapter in self._adapters]
         thresholds = [own[name] for own in self._thresholds]
         rows, columns = factors[0].shape
@@ -181,7 +224,9 @@ class AdapterReplay:
                 mean.add_(trim(tile, threshold), alpha=weight)
             mean /= sum(weights)
             merged = mean
-            if self._settings.method == "ties":
+            if joint is not None:
+                merged = lora_delta(joint.a, joint.b[start : start + TILE_ROWS], joint.scaling)
+            elif self._settings.method == "ties":
                 merged = ties_delta(tiles, weights, thresholds)
             statistics.include(merged.flatten().cpu(), mean.flatten().cpu())
             result[start : start + TILE_ROWS] = merged
