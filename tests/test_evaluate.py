@@ -1,3 +1,5 @@
+import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,7 +16,7 @@ from gtr_turbo.core.seeding import seed_everything, stream_seed
 from gtr_turbo.core.turns import Observation, Prompt, Reply, SamplingSettings
 from gtr_turbo.envs.registry import make_task
 from gtr_turbo.errors import ConfigError
-from gtr_turbo.evaluate import Evaluation, evaluate, wilson_interval
+from gtr_turbo.evaluate import Evaluation, evaluate, evaluate_samples, wilson_interval
 from gtr_turbo.policies.base import AbstractPolicy, WeightChange
 from gtr_turbo.policies.tiny import build_tiny_model
 from gtr_turbo.policies.vlm import VlmPolicy
@@ -157,6 +159,12 @@ class ScriptedPolicy(AbstractPolicy):
             for given in prompts
         ]
 
+    def written_reply(self, text: str) -> Reply:
+        raise NotImplementedError
+
+    def become(self, change: WeightChange) -> None:
+        raise NotImplementedError
+
     def critic_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         yield "critic", self._critic
 
@@ -240,6 +248,7 @@ def test_the_numbers_keep_their_names_in_json() -> None:
         num_solvable=0,
         by_kind={"heat": (1, 2), "pick": (3, 6)},
         panel_sha256="abc",
+        outcomes="10010110",
     )
     assert found.to_json() == {
         "success_rate": 0.5,
@@ -253,4 +262,75 @@ def test_the_numbers_keep_their_names_in_json() -> None:
             "pick": {"success_rate": 0.5, "episodes": 6},
         },
         "panel_sha256": "abc",
+        "outcomes": "10010110",
     }
+    assert json.loads(json.dumps(found.to_json())) == found.to_json()
+
+
+# ------------------------------------------------------------------------- hands, and several tries
+
+
+def test_outcomes_are_those_of_the_hands_in_the_panels_order() -> None:
+    config = small()
+    for chosen in ([0, 3], [5], []):
+        found = evaluate(ScriptedPolicy(expert_replies(config, chosen)[0]), config)
+        assert found.outcomes == "".join("1" if n in chosen else "0" for n in range(6))
+        assert found.success_rate == len(chosen) / 6
+    in_parts = small(evaluation={"num_parallel": 4})
+    found = evaluate(ScriptedPolicy(expert_replies(config, [0, 5])[0]), in_parts)
+    assert found.outcomes == "100001"
+
+
+@final
+class SeedReader:
+    """Stands in for the tokens: notes the seed of each generator that replies are drawn from."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seeds: list[int] = []
+        monkeypatch.setattr(ScriptedPolicy, "respond", self._wrap(ScriptedPolicy.respond))
+
+    def _wrap(self, respond: Any) -> Any:
+        def noting(policy: Any, prompts: Any, sampling: Any, generator: torch.Generator) -> Any:
+            self.seeds.append(generator.initial_seed())
+            return respond(policy, prompts, sampling, generator)
+
+        return noting
+
+
+def test_each_sample_draws_from_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small()
+    policy = ScriptedPolicy(expert_replies(config, range(6))[0])
+    reader = SeedReader(monkeypatch)
+    once = evaluate(policy, config)
+    first = set(reader.seeds)
+    panels = {evaluate(policy, config, sample=sample).panel_sha256 for sample in range(3)}
+    assert panels == {once.panel_sha256}
+    assert len(first) == 1
+    assert first < set(reader.seeds)
+    assert len(set(reader.seeds)) == 3
+
+
+def test_samples_give_the_chance_that_one_of_k_tries_succeeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = small()
+    policy = ScriptedPolicy({})
+    tries = iter(["110000", "101000", "100100"])
+
+    def scripted(*_: Any, sample: int) -> Evaluation:
+        marks = next(tries)
+        return dataclasses.replace(evaluate(policy, config, sample=sample), outcomes=marks)
+
+    monkeypatch.setattr("gtr_turbo.evaluate.evaluate", scripted)
+    found = evaluate_samples(policy, config, None, 3)
+    assert found["samples"] == ["110000", "101000", "100100"]
+    # Hand 0: 3 of 3; hands 1 to 3: 1 of 3; hands 4 and 5: none.
+    assert found["pass_at"]["1"] == pytest.approx((1 + 3 * 1 / 3) / 6)
+    assert found["pass_at"]["2"] == pytest.approx((1 + 3 * 2 / 3) / 6)
+    assert found["pass_at"]["3"] == pytest.approx(4 / 6)
+
+
+def test_one_sample_is_one_evaluation(policy: VlmPolicy) -> None:
+    assert evaluate_samples(policy, small(), None, 1) == evaluate(policy, small()).to_json()
+    with pytest.raises(ConfigError, match="number of samples must be at least 1, got 0"):
+        evaluate_samples(policy, small(), None, 0)

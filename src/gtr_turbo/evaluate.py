@@ -9,6 +9,7 @@ from typing import Any, final
 import torch
 
 from gtr_turbo.core.config import Config
+from gtr_turbo.core.passes import pass_at_k
 from gtr_turbo.core.seeding import stream_seed
 from gtr_turbo.envs.base import AbstractTask
 from gtr_turbo.envs.registry import make_task
@@ -34,6 +35,8 @@ class Evaluation:
     """Sort of episode → (episodes that were solved, episodes), sorted by name."""
     panel_sha256: str
     """Hash of the panel's first states: equal hashes mean the same episodes."""
+    outcomes: str
+    """One digit per episode in the panel's order, 1 where it was solved."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers under the names of `summary.json`."""
@@ -49,6 +52,7 @@ class Evaluation:
                 for kind, (solved, total) in self.by_kind.items()
             },
             "panel_sha256": self.panel_sha256,
+            "outcomes": self.outcomes,
         }
 
 
@@ -57,6 +61,8 @@ def evaluate(
     config: Config,
     num_episodes: int | None = None,
     tick: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    sample: int = 0,
 ) -> Evaluation:
     """Return the policy's success on the first `num_episodes` episodes of the panel.
 
@@ -65,7 +71,8 @@ def evaluate(
     `evaluation.temperature` from a generator that the panel seeds, so equal weights give equal
     numbers on a CPU. `evaluation.num_parallel` leaves the panel and its hash alone, but decides
     which random numbers reach which reply: under another value the success differs by chance.
-    `tick` is called with (episodes done, episodes in all).
+    Another `sample` plays the same panel with other random numbers. `tick` is called with (episodes
+    done, episodes in all).
 
     Raises ConfigError when `num_episodes` is less than 1.
     """
@@ -74,8 +81,9 @@ def evaluate(
     if total < 1:
         raise ConfigError(f"the number of episodes must be at least 1, got {total}.")
     rules = {**config.task.rules, **config.task.evaluation_rules}
+    stream = ("sampler", sample) if sample else ("sampler",)
     generator = torch.Generator(_device(policy)).manual_seed(
-        stream_seed(settings.panel_seed, "sampler")
+        stream_seed(settings.panel_seed, *stream)
     )
     sampling = policy.sampling(settings.temperature, config.rollout.max_new_tokens)
     outcomes: list[_Outcome] = []
@@ -101,7 +109,38 @@ def evaluate(
         num_solvable=len(solvable),
         by_kind={kind: _count(outcomes, kind) for kind in kinds},
         panel_sha256=panel.hexdigest(),
+        outcomes="".join("1" if win else "0" for win in wins),
     )
+
+
+def evaluate_samples(
+    policy: AbstractPolicy,
+    config: Config,
+    num_episodes: int | None,
+    num_samples: int,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Return the panel's numbers, with `samples` and `pass_at` when each hand is played again.
+
+    The first sample gives the numbers that one evaluation gives; `samples` holds the outcomes of
+    each, `pass_at` the chance that one of k tries solves a hand, for k = 1 up to `num_samples`.
+
+    Raises ConfigError when a number is less than 1.
+    """
+    if num_samples < 1:
+        raise ConfigError(f"the number of samples must be at least 1, got {num_samples}.")
+    played = [
+        evaluate(policy, config, num_episodes, tick, sample=sample) for sample in range(num_samples)
+    ]
+    found = played[0].to_json()
+    if num_samples > 1:
+        outcomes = [each.outcomes for each in played]
+        solved = [tries.count("1") for tries in zip(*outcomes, strict=True)]
+        found["samples"] = outcomes
+        found["pass_at"] = {
+            str(k): pass_at_k(solved, num_samples, k) for k in range(1, num_samples + 1)
+        }
+    return found
 
 
 @final
