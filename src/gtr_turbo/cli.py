@@ -1,4 +1,4 @@
-"""The command line: train, sft, eval, merge, report, env list, env check, play."""
+"""The command line: train, sft, eval, merge, report, compare, env list, env check, play."""
 
 import dataclasses
 import json
@@ -15,9 +15,11 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from gtr_turbo import __version__
+from gtr_turbo.arms import ARMS, make_arm
 from gtr_turbo.commands.env import check_one, show_tasks
 from gtr_turbo.commands.play import play_in_terminal
 from gtr_turbo.core.arguments import (
+    CompareArguments,
     EnvCheckArguments,
     EnvListArguments,
     EvalArguments,
@@ -56,13 +58,19 @@ _PLAIN_FLAGS = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
 
 
 def resolve_config(
-    preset: str | None, file: Path | None, overrides: Sequence[str], fixed: dict[str, Any]
+    preset: str | None,
+    file: Path | None,
+    overrides: Sequence[str],
+    fixed: dict[str, Any],
+    arm: str | None = None,
 ) -> Config:
-    """Return preset ← YAML file ← dotted overrides ← `fixed` (dotted), checked as a whole.
+    """Return preset ← arm ← YAML file ← dotted overrides ← `fixed` (dotted), checked as a whole.
 
     Raises ConfigError or UnknownNameError for whatever is wrong in them.
     """
     values = (Config() if preset is None else make_preset(preset)).model_dump(mode="json")
+    for key, value in ({} if arm is None else make_arm(arm).overrides).items():
+        put(values, key, value)
     if file is not None:
         merge_into(values, read_yaml(file))
     options = [field.name for field in dataclasses.fields(TrainArguments)]
@@ -130,6 +138,7 @@ def _print_fields(arguments: Sequence[str]) -> None:
     preset = named[0] if named and named[0] in PRESETS else None
     print(
         f"\nPresets: {', '.join(PRESETS)}.\n"
+        f"\nArms: {', '.join(ARMS)}.\n"
         "\nAny field of the configuration can be set as --section.field VALUE (or =VALUE), with the"
         "\nvalue in YAML; null switches off where that is allowed. Rules: --task.rules.NAME VALUE."
         f"\nBelow: {f'the values of {preset}' if preset else 'the class defaults'}"
@@ -156,7 +165,7 @@ def _train(arguments: Sequence[str]) -> None:
         else:  # what the command does not say about its own flags stays as the run was started
             started = flatten(read_yaml(own))
             fixed = {key: started[key] for key in named if key in started} | fixed
-    config = resolve_config(args.preset, file, overrides, fixed)
+    config = resolve_config(args.preset, file, overrides, fixed, args.arm)
     _check_task(config)
     if args.dry_run:
         sys.stdout.write(to_yaml(config))
@@ -295,6 +304,14 @@ def _report(arguments: Sequence[str]) -> None:
     print(f"wrote {write_report(args.run_dir)}")
 
 
+def _compare(arguments: Sequence[str]) -> None:
+    from gtr_turbo.commands.compare import compare
+
+    code = compare(_read(CompareArguments, "compare", arguments), Console())
+    if code:
+        raise SystemExit(code)
+
+
 def _env(arguments: Sequence[str]) -> None:
     action = arguments[0] if arguments else "list"
     if action in ("-h", "--help"):
@@ -323,6 +340,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
     "eval": (_eval, "measure a run's agent or teacher on the fixed panel"),
     "merge": (_merge, "merge checkpoints into a model or an adapter"),
     "report": (_report, "write a run's report.html again"),
+    "compare": (_compare, "run what a study lacks, and compare its arms"),
     "env": (_env, "list: the tasks; check NAME: the laws every task obeys, its ceilings"),
     "play": (_play, "play a task yourself, in the terminal"),
 }

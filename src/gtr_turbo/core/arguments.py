@@ -16,6 +16,8 @@ class TrainArguments:
     """Where the run lives."""
     preset: str | None = None
     """Complete configuration by name."""
+    arm: str | None = None
+    """Variant of it by name: the paper's arms, ablations, controls."""
     config: Path | None = None
     """YAML file on top of the preset (or of the class defaults)."""
     seed: int | None = None
@@ -58,6 +60,27 @@ class EvalArguments:
     """Sampling temperature; the run's own by default."""
     json: Path | None = None
     """Write the numbers to this file as well."""
+
+
+@final
+@dataclass(frozen=True)
+class CompareArguments:
+    """Run what a study lacks, and compare its arms; the same command goes on after any end."""
+
+    study: Annotated[Path, tyro.conf.Positional]
+    """Study file (YAML): arms, seeds, panel."""
+    out: Path | None = None
+    """Directory of the study; runs/studies/NAME by default."""
+    jobs: int | None = None
+    """Runs at the same time; as many as there are GPUs in --gpus, or processors, by default."""
+    gpus: tuple[str, ...] = ()
+    """GPUs that the runs are spread over, as CUDA_VISIBLE_DEVICES names them."""
+    only: tuple[str, ...] = ()
+    """Arms that are run; all by default."""
+    report_only: bool = False
+    """Run nothing, compare what is finished."""
+    dry_run: bool = False
+    """Check the study, say what would be run and stop."""
 
 
 @final

@@ -1,0 +1,1 @@
+"""Studies: arms × seeds on one panel, run, compared and shown."""

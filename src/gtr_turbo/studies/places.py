@@ -1,0 +1,76 @@
+"""Where a study's parts lie, and which of its runs are finished.
+
+    LOCK, study.yaml            who works on it; the file that was run
+    configs/ARM-seed0.yaml      what a run is started with
+    starts/HASH/                supervised starts, shared by the runs that have the same one
+    runs/ARM-seed0/             run directories
+    logs/ARM-seed0.log          what a run printed
+    report.md, report.html, …   the comparison
+
+All of it is below the study's own directory.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from gtr_turbo.core.config import differences, parse_config, read_yaml
+from gtr_turbo.errors import ConfigError, ResumeError
+from gtr_turbo.report.records import SUMMARY_FILE
+from gtr_turbo.runstate import CONFIG_FILE
+from gtr_turbo.studies.study import StudyRun
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StudyPlaces:
+    """The paths of a study."""
+
+    home: Path
+
+    def run(self, name: str) -> Path:
+        """Return a run's directory."""
+        return self.home / "runs" / name
+
+    def config(self, name: str) -> Path:
+        """Return the file that a run or a start is started with."""
+        return self.home / "configs" / f"{name}.yaml"
+
+    def log(self, name: str) -> Path:
+        """Return the file that a run's output goes to."""
+        return self.home / "logs" / f"{name}.log"
+
+    def start(self, key: str) -> Path:
+        """Return the directory of a shared start."""
+        return self.home / "starts" / key
+
+
+def is_finished(directory: Path, run: StudyRun) -> bool:
+    """Return whether a run is there, of this configuration and with all of its updates.
+
+    Raises ResumeError when there is a run of other settings: old and new are never mixed.
+    """
+    own = directory / CONFIG_FILE
+    if not own.is_file():
+        return False
+    hint = f"give the study another --out, or delete {directory}."
+    try:
+        found = parse_config(read_yaml(own))
+    except ConfigError as error:
+        raise ResumeError(
+            f"the run {run.name} was made under other settings: {error.message}", hint=hint
+        ) from None
+    changed = differences(found, run.config)
+    if changed:
+        lines = "\n".join(f"  {line}" for line in changed)
+        raise ResumeError(f"the run {run.name} was made under other settings:\n{lines}", hint=hint)
+    summary = directory / SUMMARY_FILE
+    updates = json.loads(summary.read_bytes())["updates"] if summary.is_file() else 0
+    if updates > run.config.run.num_updates:
+        raise ResumeError(
+            f"the run {run.name} has {updates} updates already, but the study asks for"
+            f" {run.config.run.num_updates}.",
+            hint=hint,
+        )
+    return summary.is_file() and updates == run.config.run.num_updates

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from gtr_turbo.core.config import Config, parse_config
+from gtr_turbo.errors import ResumeError
+from gtr_turbo.runstate import RunDirectory
+from gtr_turbo.studies.places import StudyPlaces, is_finished
+from gtr_turbo.studies.study import StudyRun
+
+
+def run(**fields: object) -> StudyRun:
+    config = parse_config({"run": {"num_updates": 3, **fields}, "ppo": {"clip": 0.2}})
+    return StudyRun(arm="kl", seed=1, config=config)
+
+
+def test_everything_lies_below_the_studys_directory() -> None:
+    places = StudyPlaces(Path("s"))
+    found = [places.run("kl-seed1"), places.config("kl-seed1"), places.log("kl-seed1")]
+    assert found == [Path("s/runs/kl-seed1"), Path("s/configs/kl-seed1.yaml"),
+                     Path("s/logs/kl-seed1.log")]  # fmt: skip
+    assert places.start("abc") == Path("s/starts/abc")
+    assert run().name == "kl-seed1"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    RunDirectory.open(path, run().config, resume=False).close()
+    return path
+
+
+def test_a_run_is_finished_when_all_its_updates_are_in_its_summary(
+    directory: Path, tmp_path: Path
+) -> None:
+    assert not is_finished(tmp_path / "nothing", run())
+    assert not is_finished(directory, run())
+    (directory / "summary.json").write_text('{"updates": 3}')
+    assert is_finished(directory, run())
+    assert not is_finished(directory, run(num_updates=5))  # the study has grown: it goes on
+    assert is_finished(directory, run(check_interval=7))  # bookkeeping may change
+
+
+def test_a_run_of_other_settings_is_named_with_the_differences(directory: Path) -> None:
+    (directory / "summary.json").write_text('{"updates": 3}')
+    other = StudyRun(arm="kl", seed=1, config=Config())
+    with pytest.raises(ResumeError) as caught:
+        is_finished(directory, other)
+    assert caught.value.message == (
+        "the run kl-seed1 was made under other settings:\n  ppo.clip: 0.2 → 0.1"
+    )
+    assert caught.value.hint == f"give the study another --out, or delete {directory}."
+    with pytest.raises(ResumeError, match="has 3 updates already, but the study asks for 2"):
+        is_finished(directory, run(num_updates=2))
+
+
+def test_a_run_whose_configuration_cannot_be_read_is_named(directory: Path) -> None:
+    (directory / "config.yaml").write_text("ppo: {clop: 1}\n")
+    with pytest.raises(ResumeError, match="kl-seed1 was made under other settings: there is no"):
+        is_finished(directory, run())
