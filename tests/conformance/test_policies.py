@@ -1,12 +1,16 @@
 """Laws that every policy obeys: each model family, trained by adapters or in full."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from gtr_turbo.core.turns import Observation
+from gtr_turbo.errors import MergeError
 from gtr_turbo.ops.collate import token_rows
 from gtr_turbo.policies.vlm import VlmPolicy
 from tests.world import (
@@ -233,3 +237,155 @@ def test_the_picture_is_seen(policy: VlmPolicy) -> None:
     blind = replace(rows, vision=rows.vision.blank())
     seen, unseen = (policy.score(part, 1.0, 1.0, values=True) for part in (rows, blind))
     assert ((seen.token_logprob - unseen.token_logprob).abs().amax(dim=1) > 0).all()
+
+
+# -- weights that are put somewhere else --------------------------------------------------------
+
+
+@pytest.fixture(params=KINDS, ids="-".join)
+def moved(request: pytest.FixtureRequest, world: World) -> VlmPolicy:
+    """Return a policy that has moved away from its start, and that a test may put elsewhere."""
+    family, finetuning = request.param
+    return nudge(make_policy(world.untrained(family), finetuning))
+
+
+def some_change(policy: VlmPolicy, seed: int, scale: float = 0.02) -> dict[str, Tensor]:
+    """Return a change of full rank, as a merge makes it."""
+    chance = torch.Generator().manual_seed(seed)
+    return {
+        name: scale * torch.randn(tensor.shape, generator=chance)
+        for name, tensor in policy.change().items()
+    }
+
+
+def gap(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> float:
+    assert left.keys() == right.keys()
+    return max(float((left[name] - right[name]).abs().max()) for name in left)
+
+
+@torch.no_grad()
+def token_logprobs(policy: VlmPolicy) -> Tensor:
+    prompts = policy.encode(observations(4))
+    replies = [policy.written_reply(f"the thought of turn {k}") for k in range(4)]
+    rows = token_rows(prompts, replies, policy.pad_token_id)
+    return policy.score(rows, 1.0, 1.0, values=False).token_logprob
+
+
+def take_a_step(policy: VlmPolicy) -> None:
+    """Follow the gradient of some log-probabilities a little."""
+    _, _, rows = play(policy, 3)
+    parameters = [parameter for _, parameter in policy.policy_parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=1e-2)
+    with policy.training(dropout=False):
+        policy.score(rows, 1.0, 1.0, values=False).token_logprob.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_becoming_a_change_is_wearing_it_for_good(moved: VlmPolicy) -> None:
+    change, own, before = some_change(moved, 1), token_logprobs(moved), moved.fingerprint()
+    with moved.wearing(change):
+        worn = token_logprobs(moved)
+    assert (worn - own).abs().max() > 1e-2
+    moved.become(change)
+    assert (token_logprobs(moved) - worn).abs().max() < CLOSE
+    assert gap(moved.change(), change) < 1e-6
+    assert moved.fingerprint() != before
+    trained = [*moved.policy_parameters(), *moved.critic_parameters()]
+    assert all(parameter.requires_grad for _, parameter in trained)
+
+
+def test_becoming_its_own_change_leaves_a_policy_as_it_was(moved: VlmPolicy) -> None:
+    own, change = token_logprobs(moved), moved.change()
+    moved.become(change)
+    assert (token_logprobs(moved) - own).abs().max() < CLOSE
+    assert gap(moved.change(), change) < 1e-6
+
+
+def test_the_last_change_counts_alone(moved: VlmPolicy) -> None:
+    moved.become(some_change(moved, 1))
+    take_a_step(moved)
+    last = some_change(moved, 2)
+    moved.become(last)
+    assert gap(moved.change(), last) < 1e-6
+    with moved.wearing(last):
+        worn = token_logprobs(moved)
+    assert (token_logprobs(moved) - worn).abs().max() < CLOSE
+
+
+def test_training_goes_on_from_there(moved: VlmPolicy) -> None:
+    change = some_change(moved, 1)
+    moved.become(change)
+    there, version = token_logprobs(moved), moved.fingerprint()
+    take_a_step(moved)
+    assert (token_logprobs(moved) - there).abs().max() > 1e-4
+    assert moved.fingerprint() != version
+    now = moved.change()
+    assert gap(now, change) > 1e-6
+    with moved.wearing(now):
+        worn = token_logprobs(moved)
+    assert (token_logprobs(moved) - worn).abs().max() < CLOSE
+
+
+def test_wearing_another_change_comes_and_goes(moved: VlmPolicy) -> None:
+    change, other = some_change(moved, 1), some_change(moved, 2)
+    with moved.wearing(other):
+        expected = token_logprobs(moved)
+    moved.become(change)
+    own, version = token_logprobs(moved), moved.fingerprint()
+    with moved.wearing(other):
+        assert (token_logprobs(moved) - expected).abs().max() < CLOSE
+    assert torch.equal(token_logprobs(moved), own)
+    assert moved.fingerprint() == version
+
+
+def test_what_it_became_is_saved_and_loaded_bit_for_bit(moved: VlmPolicy, tmp_path: Path) -> None:
+    moved.become(some_change(moved, 1))
+    take_a_step(moved)
+    moved.save(tmp_path)
+    own, change, version = token_logprobs(moved), dict(moved.change()), moved.fingerprint()
+    moved.become(some_change(moved, 2))
+    take_a_step(moved)
+    assert moved.fingerprint() != version
+    moved.load(tmp_path)
+    assert moved.fingerprint() == version
+    assert torch.equal(token_logprobs(moved), own)
+    loaded = moved.change()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in change.items())
+
+
+def test_a_checkpoint_from_before_undoes_it(moved: VlmPolicy, tmp_path: Path) -> None:
+    moved.save(tmp_path)
+    own, version = token_logprobs(moved), moved.fingerprint()
+    moved.become(some_change(moved, 1))
+    moved.load(tmp_path)
+    assert moved.fingerprint() == version
+    assert torch.equal(token_logprobs(moved), own)
+
+
+def test_a_change_of_other_weights_is_not_become(moved: VlmPolicy) -> None:
+    version, change = moved.fingerprint(), some_change(moved, 1)
+    name = min(change)
+    with pytest.raises(MergeError, match="does not fit"):
+        moved.become({**change, name: change[name][:1]})
+    with pytest.raises(MergeError, match="does not fit"):
+        moved.become({key: tensor for key, tensor in change.items() if key != name})
+    assert moved.fingerprint() == version
+
+
+def test_nobody_shares_memory_with_what_was_become(moved: VlmPolicy) -> None:
+    change = some_change(moved, 1)
+    moved.become(change)
+    own = token_logprobs(moved)
+    for tensor in change.values():
+        tensor.zero_()
+    assert torch.equal(token_logprobs(moved), own)
+    assert max(float(tensor.abs().max()) for tensor in moved.change().values()) > 0
+
+
+def test_an_exported_policy_has_become_it_too(moved: VlmPolicy, tmp_path: Path) -> None:
+    moved.become(some_change(moved, 1))
+    take_a_step(moved)
+    own = token_logprobs(moved)
+    moved.export(tmp_path)
+    assert (token_logprobs(make_policy(tmp_path, "full")) - own).abs().max() < CLOSE

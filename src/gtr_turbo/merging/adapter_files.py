@@ -19,6 +19,10 @@ from gtr_turbo.merging.weights import Real
 
 ADAPTER_CONFIG: Final = "adapter_config.json"
 ADAPTER_FILE: Final = "adapter_model.safetensors"
+OFFSET_FILE: Final = "offset.safetensors"
+"""A dense change that counts beside the adapter's (docs/guard.md)."""
+BESIDE_OFFSET_FILE: Final = "adapter_beside_offset.safetensors"
+"""Where the adapter is when there is an offset: PEFT, which knows of none, must not find it."""
 _PREFIX: Final = "base_model.model."
 _A_SUFFIX: Final = ".lora_A.weight"
 _B_SUFFIX: Final = ".lora_B.weight"
@@ -64,7 +68,8 @@ class AdapterSettings:
 class AdapterFiles(AbstractTensorSource):
     """The change that an adapter directory makes, by the name of the weight that it changes.
 
-    Modules that were trained in full (`modules_to_save`) count with their difference to the base.
+    Modules that were trained in full (`modules_to_save`) count with their difference to the base,
+    and an offset that the agent carries beside its adapter counts as well.
     """
 
     def __init__(
@@ -90,8 +95,11 @@ class AdapterFiles(AbstractTensorSource):
         self._base_tensor = base_tensor
         self.config: dict[str, Any] = read_json(path / ADAPTER_CONFIG)
         self._settings = read_settings(self.config, self._label)
-        self._entries = read_header(path / ADAPTER_FILE)
+        has_offset = (path / BESIDE_OFFSET_FILE).is_file()
+        self._entries = read_header(path / (BESIDE_OFFSET_FILE if has_offset else ADAPTER_FILE))
         self._modules, self._saved = self._sorted_entries()
+        self._offset = read_header(path / OFFSET_FILE) if has_offset else {}
+        self._check_offset()
         if self._saved and base_tensor is None:
             raise MergeError(
                 f'{self._label} holds "{next(iter(self._saved))}", a module trained in full; its'
@@ -130,16 +138,21 @@ class AdapterFiles(AbstractTensorSource):
             assert self._base_tensor is not None
             saved = read_entry(self._saved[name]).to(torch.float32)
             return saved - self._base_tensor(name).to(torch.float32)
-        factors = self.factors(name)
-        return lora_delta(factors.a, factors.b, factors.scaling)
+        factors = self._factors(name)
+        change = lora_delta(factors.a, factors.b, factors.scaling)
+        return change.add_(read_entry(self._offset[name])) if self._offset else change
 
     def factors(self, name: str) -> LoraFactors:
-        """Return the factors of a weight; MergeError for a module that was trained in full."""
-        if name not in self._modules:
+        """Return the factors of a weight; MergeError where they are not its whole change."""
+        if name not in self._modules or self._offset:
+            how = "has an offset" if self._offset else "was trained in full and has no factors"
             raise MergeError(
-                f'"{name}" of {self._label} was trained in full and has no factors.',
+                f'"{name}" of {self._label} {how}.',
                 hint="write a merged model instead of an adapter.",
             )
+        return self._factors(name)
+
+    def _factors(self, name: str) -> LoraFactors:
         a, b = self._modules[name]
         scaling = self._settings.scaling(name.removesuffix(".weight"))
         return LoraFactors(a=read_entry(a), b=read_entry(b), scaling=scaling)
@@ -167,6 +180,21 @@ class AdapterFiles(AbstractTensorSource):
                 )
             saved[key.removeprefix(_PREFIX)] = entry
         return {f"{module}.weight": (a, right[module]) for module, a in left.items()}, saved
+
+    def _check_offset(self) -> None:
+        """Raise MergeError unless an offset has the weights that the adapter has, and no other."""
+        if not self._offset:
+            return
+        offset = {name: entry.shape for name, entry in self._offset.items()}
+        adapter = {name: self.shape(name) for name in self._modules}
+        if offset != adapter:
+            name = min(key for key in offset.keys() | adapter.keys()
+                       if offset.get(key) != adapter.get(key))  # fmt: skip
+            raise MergeError(
+                f'the offset of {self._label} has shape {offset.get(name)} at "{name}", its adapter'
+                f" {adapter.get(name)}; None means that it has no such weight.",
+                hint="offset and adapter come from different checkpoints.",
+            )
 
     def _check_factors(self, module: str, a: Entry, b: Entry) -> None:
         settings = self._settings

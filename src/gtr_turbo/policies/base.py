@@ -73,6 +73,13 @@ class AbstractPolicy(ABC):
         """Return a context in which the policy acts with the start's weights plus `change`."""
 
     @abstractmethod
+    def become(self, change: WeightChange) -> None:
+        """Put the policy's own weights at the start's plus `change`; training goes on from there.
+
+        The critic stays as it is. Raises MergeError for other names or shapes.
+        """
+
+    @abstractmethod
     def fingerprint(self) -> str:
         """Return the sha256 of the policy's trained weights."""
 

@@ -223,11 +223,13 @@ class VlmPolicy(AbstractPolicy):
         """Return ΔW of each trained weight against the run's start, float32, on the CPU."""
         return self._weights.change()
 
-    @contextmanager
-    def wearing(self, change: WeightChange) -> Iterator[None]:
+    def wearing(self, change: WeightChange) -> AbstractContextManager[None]:
         """Act with the start's weights plus `change`; the agent's own weights come back after."""
-        with self._weights.wearing(change):
-            yield
+        return self._weights.wearing(change)
+
+    def become(self, change: WeightChange) -> None:
+        """Put the agent's own weights at the start's plus `change`; the critic stays."""
+        self._weights.become(change)
 
     def fingerprint(self) -> str:
         """Return the sha256 of the policy's trained weights."""
@@ -243,6 +245,7 @@ class VlmPolicy(AbstractPolicy):
 
     def export(self, directory: Path) -> None:
         """Write a loadable model directory, adapters merged in. The policy is of no use after."""
+        self._weights.fold_offset()
         network = self._network if self._model is self._network else self._model.merge_and_unload()
         network.save_pretrained(directory)
         self._processor.save_pretrained(directory)
@@ -295,11 +298,9 @@ class VlmPolicy(AbstractPolicy):
     def _logits(self, hidden: Float[Tensor, "token model"]) -> Float32[Tensor, "token vocab"]:
         logits = self._network.lm_head(hidden).float()
         if self._suppressed:
-            logits = logits.index_fill(1, self._suppressed_index(logits.device), -torch.inf)
+            suppressed = torch.tensor(self._suppressed, device=logits.device)
+            logits = logits.index_fill(1, suppressed, -torch.inf)
         return logits
-
-    def _suppressed_index(self, device: torch.device) -> Int64[Tensor, " token"]:
-        return torch.tensor(self._suppressed, device=device)
 
     @staticmethod
     def _scatter(
