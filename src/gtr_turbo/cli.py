@@ -81,8 +81,9 @@ def resolve_config(
 
 def _check_task(config: Config) -> None:
     """Refuse an unknown task or rule before anything is loaded or written."""
-    for rules in (config.task.rules, config.task.rules | config.task.evaluation_rules):
-        make_task(config.task.name, rules, 0)
+    rules = config.task.rules
+    for own in (config.training_task.rules, rules | config.task.evaluation_rules):
+        make_task(config.task.name, own, 0)
 
 
 def _check_model(config: Config) -> None:

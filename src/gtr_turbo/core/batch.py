@@ -176,7 +176,7 @@ class Guidance:
     """
     thoughts: tuple[ThoughtLabel, ...] = ()
     """Thoughts to imitate."""
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float | int | None] = field(default_factory=dict)
     """What else to watch, by the name of its metric."""
 
 

@@ -144,11 +144,6 @@ def _refuse_corrector(config: "Config") -> None:
             " `corrector.tell_solution` is off.",
             hint="switch it on, or give the URL of a model that can judge by itself.",
         )
-    if asked and corrector.tell_solution and not config.task.rules.get("advice"):
-        raise ConfigError(
-            "`corrector.tell_solution` needs the task's rule `advice`, which is off.",
-            hint="give --task.rules.advice true, or --corrector.tell_solution false.",
-        )
     has_price = (
         corrector.price_per_million_input_tokens or corrector.price_per_million_output_tokens
     )

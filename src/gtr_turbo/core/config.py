@@ -253,6 +253,17 @@ class Config(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     run: RunConfig = RunConfig()
 
+    @property
+    def training_task(self) -> TaskConfig:
+        """The task as it is played in training: with its solver's advice, if a corrector is told.
+
+        The advice is for the corrector's eyes; the agent sees the same pictures and prompts.
+        """
+        is_told = self.guidance.teacher == "corrector" and self.corrector.tell_solution
+        if self.guidance.kind != "sft" or not is_told:
+            return self.task
+        return self.task.model_copy(update={"rules": self.task.rules | {"advice": True}})
+
     @model_validator(mode="after")
     def _possible(self) -> "Config":
         refuse_impossible(self)

@@ -7,6 +7,8 @@ import torch
 from gtr_turbo.core.config import Config
 from gtr_turbo.teachers.base import AbstractTeacher
 from gtr_turbo.teachers.constant import ConstantTeacher
+from gtr_turbo.teachers.corrected import CorrectedThoughts
+from gtr_turbo.teachers.corrector import Corrector
 from gtr_turbo.teachers.merged import WeightTeacher
 from gtr_turbo.teachers.writer import ThoughtWriter
 
@@ -26,9 +28,6 @@ def make_guide(
         return ConstantTeacher(guidance.coef)
     if guidance.kind == "sft":
         if guidance.teacher == "corrector":
-            from gtr_turbo.teachers.corrected import CorrectedThoughts
-            from gtr_turbo.teachers.corrector import Corrector
-
             return CorrectedThoughts(Corrector(config.corrector, run / ANSWERS))
         return ThoughtWriter(weights, config, generator)
     return weights

@@ -54,7 +54,7 @@ class Session:
         self.seeds = Seeds.make(config.run.seed, str(device))
         count = config.rollout.num_environments
         seeds = [self.seeds.task(i) for i in range(count)]
-        self.rollout = Rollout(make_pool(config.task, config.rollout, seeds))
+        self.rollout = Rollout(make_pool(config.training_task, config.rollout, seeds))
         self.teacher = WeightTeacher(
             config.guidance, config.guidance.temperature, config.ppo.micro_batch_size
         )
