@@ -38,7 +38,7 @@ def test_a_study_that_is_killed_and_restarted_repeats_no_finished_work(tmp_path:
     runs = [out / "runs" / name for name in names]
     first = subprocess.Popen(command(study, out), stdout=subprocess.PIPE, text=True)
     with first:
-        assert wait_for((runs[1] / "config.yaml").is_file, 60)  # the second run has begun
+        assert wait_for((runs[1] / "config.yaml").is_file, 300)  # the second run has begun
         os.kill(first.pid, signal.SIGKILL)
     assert (runs[0] / "summary.json").is_file()
     assert not (runs[2] / "config.yaml").exists()
@@ -48,15 +48,26 @@ def test_a_study_that_is_killed_and_restarted_repeats_no_finished_work(tmp_path:
     assert done.returncode == 0, done.stdout + done.stderr
     assert state(runs[0]) == before
     assert f"started   {names[0]}" not in done.stdout
-    assert [line for line in done.stdout.splitlines() if line.startswith("finished")] != []
+    finished = [line for line in done.stdout.splitlines() if line.startswith("finished")]
+    assert len(finished) == 3
     found: dict[str, Any] = {
         run.name: json.loads((run / "summary.json").read_text()) for run in runs
     }
     assert [found[name]["seed"] for name in names] == [0, 0, 1, 1]
     assert all(one["updates"] == 1 for one in found.values())
 
+    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
+    for arm in ("rl4vlm", "static"):
+        rates = [100 * found[f"{arm}-seed{seed}"]["agent"]["success_rate"] for seed in (0, 1)]
+        row = next(row for row in rows if row[0] == f"| {arm}")
+        assert row[1] == "2"
+        assert row[3].startswith(f"{sum(rates) / 2:.1f} (")
+        assert row[6] == f"{rates[0]:.1f}, {rates[1]:.1f} |"
+    assert (out / "report.md").read_text() in done.stdout
+    assert all((out / name).is_file() for name in ("report.html", "arms.csv", "runs.csv"))
+
     again = {run.name: state(run) for run in runs}
-    assert subprocess.run(command(study, out), capture_output=True, check=False).returncode == 0
+    assert not subprocess.run([*command(study, out), "--report-only"], check=False).returncode
     assert {run.name: state(run) for run in runs} == again
 
 

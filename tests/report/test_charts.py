@@ -57,6 +57,17 @@ def test_intervals_are_drawn_where_they_are_known() -> None:
     assert [(line.get("y1"), line.get("y2")) for line in lines] == [("106.0", "74.0")]
 
 
+def test_a_band_lies_between_the_ends_of_the_intervals() -> None:
+    spans = ((0.4, 0.6), None, (0.5, 0.9))
+    line = series(0.5, 0.6, 0.7, intervals=spans, is_band=True)
+    root = ElementTree.fromstring(line_chart("x", [line], y_range=(0.0, 1.0)))
+    band = root.find(".//path[@class='band']")
+    assert band is not None
+    # Along the upper ends of updates 1 and 3, and back along the lower ones.
+    assert band.get("d") == "M46.0 74.0 L390.0 26.0 L390.0 90.0 L46.0 106.0 Z"
+    assert root.findall(".//line[@class='whisker']") == []
+
+
 @pytest.mark.parametrize("lines", [[], [series()], [series(None, None)]])
 def test_nothing_to_draw_is_said(lines: list[Series]) -> None:
     assert "no value yet" in line_chart("x", lines)

@@ -13,12 +13,17 @@ from gtr_turbo.core.files import write_text_atomically
 from gtr_turbo.core.lock import DirectoryLock
 from gtr_turbo.errors import ConfigError, RunLockedError, UnknownNameError, nearest_hint
 from gtr_turbo.runstate import LOCK_FILE
+from gtr_turbo.studies.comparison import compare_arms
+from gtr_turbo.studies.page import study_page
 from gtr_turbo.studies.places import StudyPlaces, is_finished
 from gtr_turbo.studies.progress import StudyProgress
+from gtr_turbo.studies.results import StudyResults, read_results
 from gtr_turbo.studies.runner import Failure, Runner, plan_jobs
 from gtr_turbo.studies.study import Study, StudyRun, arms_of, planned_runs, read_study
+from gtr_turbo.studies.tables import arms_csv, markdown, runs_csv
 
 EXIT_FAILED_RUNS: Final = 1
+STUDY_FILE: Final = "study.yaml"
 DEFAULT_HOME: Final = Path("runs/studies")
 
 
@@ -36,13 +41,14 @@ def compare(arguments: CompareArguments, console: Console) -> int:
     lock = _lock(places.home)
     try:
         text = arguments.study.read_text(encoding="utf-8")
-        write_text_atomically(places.home / "study.yaml", text)
+        write_text_atomically(places.home / STUDY_FILE, text)
         for run in runs:  # also those that are not asked for: nothing may be mixed
             is_finished(places.run(run.name), run)
         jobs = plan_jobs(places, [] if arguments.report_only else chosen)
         with StudyProgress(len(jobs), console) as progress:
             runner = Runner(places, slots, progress, one_thread=study.threads == 1)
             failures = runner.run(jobs)
+        _write_report(read_results(study, runs, places), places, text, console)
     finally:
         lock.release()
     for failure in failures:
@@ -100,6 +106,28 @@ def _show_plan(
         f"{study.name}: {len(runs)} runs of {len(study.seeds)} seeds in {places.home},"
         f" {len(missing)} of them missing ({len(jobs) - len(missing)} shared starts).",
     )
+
+
+def _write_report(results: StudyResults, places: StudyPlaces, file: str, console: Console) -> None:
+    """Write the comparison of what is finished, and print it as Markdown."""
+    study = results.study
+    if not results.arms:
+        print_line(console, "no run is finished yet, so there is nothing to compare.")
+        return
+    comparison = compare_arms(results)
+    text = markdown(study.name, study.question, comparison)
+    files = {
+        "report.md": text,
+        "arms.csv": arms_csv(comparison),
+        "runs.csv": runs_csv(results),
+        "report.html": study_page(
+            results, comparison, (places.home / STUDY_FILE).read_text("utf-8")
+        ),
+    }
+    for name, content in files.items():
+        write_text_atomically(places.home / name, content)
+    print_line(console, text)
+    print_line(console, f"wrote {', '.join(str(places.home / name) for name in files)}")
 
 
 def _show_failure(failure: Failure, console: Console) -> None:

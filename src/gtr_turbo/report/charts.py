@@ -29,12 +29,15 @@ class Series:
 
     name: str
     kind: str
-    """Style class: `agent`, `teacher`, `training`, `initial` or `second`."""
+    """Style class: `agent`, `teacher`, `training`, `initial`, `second`, or `arm-0` to `arm-7`, with
+    `dashed` beside it where the eight colours come round again."""
     updates: tuple[int, ...]
     values: tuple[Number | None, ...]
     """One per update; None breaks the line."""
     intervals: tuple[Interval | None, ...] = ()
     """95 % interval of each value; empty when there are none."""
+    is_band: bool = False
+    """Whether the intervals are drawn as one band in place of whiskers."""
 
     @property
     def known(self) -> list[tuple[int, Number]]:
@@ -200,7 +203,8 @@ def _line(frame: Frame, series: Series, form: Format) -> Html:
         if value is not None:
             steps.append(f"{'L' if pen_is_down else 'M'}{frame.x(update)} {frame.y(value)}")
         pen_is_down = value is not None
-    parts = [*_whiskers(frame, series), element("path", d=" ".join(steps))]
+    spread = [_band(frame, series)] if series.is_band else _whiskers(frame, series)
+    parts = [*spread, element("path", d=" ".join(steps))]
     stride = math.ceil(len(series.known) / MAX_MARKS)
     for update, value in series.known[::stride] if series.known else []:
         tip = element("title", f"{series.name}, update {update}: {form(value)}")
@@ -227,6 +231,15 @@ def _bar(frame: Frame, first: int, num_updates: int, seconds: Sequence[Number]) 
             for layer, (low, high) in enumerate(pairwise(heights))
         ),
     )
+
+
+def _band(frame: Frame, series: Series) -> Html:
+    """Return the area between the ends of the intervals."""
+    spans = zip(series.updates, series.intervals, strict=True)
+    known = [(update, span) for update, span in spans if span is not None]
+    there = [f"{frame.x(update)} {frame.y(span[1])}" for update, span in known]
+    back = [f"{frame.x(update)} {frame.y(span[0])}" for update, span in reversed(known)]
+    return element("path", class_="band", d=f"M{' L'.join([*there, *back])} Z" if known else "")
 
 
 def _whiskers(frame: Frame, series: Series) -> list[Html]:

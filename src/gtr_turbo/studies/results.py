@@ -15,8 +15,10 @@ from gtr_turbo.studies.places import StudyPlaces, is_finished
 from gtr_turbo.studies.statistics import Scores, Table
 from gtr_turbo.studies.study import Study, StudyRun, arms_of, baseline_of
 
-WHO: Final = ("initial", "agent", "teacher")
 COST_METRIC: Final = "corrector_cost"
+CORRECTOR_TOKENS: Final = ("corrector_input_tokens", "corrector_output_tokens")
+SAMPLES_FILE: Final = "samples.json"
+"""In a run: its agent's panel, every hand played several times."""
 SECONDS_PER_MINUTE: Final = 60
 
 
@@ -30,11 +32,18 @@ class RunResult:
     summary: Mapping[str, Any]
     evaluations: Sequence[Mapping[str, Any]]
     metrics: Sequence[Mapping[str, Any]]
+    samples: Mapping[str, Any] | None
+    """The panel with every hand played several times; None when it was not."""
 
     @property
     def minutes(self) -> float:
         """Wall clock of the whole run, its supervised start included even where it was shared."""
         return self.summary["wall_seconds"] / SECONDS_PER_MINUTE
+
+    @property
+    def start_minutes(self) -> float:
+        """Wall clock of the supervised start alone."""
+        return self.summary["phase_seconds"].get("sft", 0.0) / SECONDS_PER_MINUTE
 
     @property
     def num_tokens(self) -> int:
@@ -43,6 +52,11 @@ class RunResult:
         lengths = [line["reply_tokens"] for line in self.metrics]
         turns = [after - before for before, after in pairwise(steps)]
         return round(sum(n * length for n, length in zip(turns, lengths, strict=True)))
+
+    @property
+    def num_corrector_tokens(self) -> int:
+        """Tokens of a corrector's questions and answers."""
+        return round(sum(line.get(name) or 0 for line in self.metrics for name in CORRECTOR_TOKENS))
 
     @property
     def cost(self) -> float:
@@ -97,7 +111,7 @@ def read_results(study: Study, runs: Sequence[StudyRun], places: StudyPlaces) ->
         if not is_finished(directory, run):
             missing.append(run.name)
             continue
-        metrics = directory / METRICS_FILE
+        metrics, samples = directory / METRICS_FILE, directory / SAMPLES_FILE
         found[run.arm].append(
             RunResult(
                 arm=run.arm,
@@ -105,6 +119,7 @@ def read_results(study: Study, runs: Sequence[StudyRun], places: StudyPlaces) ->
                 summary=json.loads((directory / SUMMARY_FILE).read_bytes()),
                 evaluations=read_lines(directory / EVALUATIONS_FILE),
                 metrics=read_metrics(metrics) if metrics.is_file() else [],
+                samples=json.loads(samples.read_bytes()) if samples.is_file() else None,
             )
         )
     _refuse_other_panels([result for results in found.values() for result in results])
