@@ -162,9 +162,6 @@ class ScriptedPolicy(AbstractPolicy):
     def written_reply(self, text: str) -> Reply:
         raise NotImplementedError
 
-    def become(self, change: WeightChange) -> None:
-        raise NotImplementedError
-
     def critic_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         yield "critic", self._critic
 
@@ -186,6 +183,9 @@ class ScriptedPolicy(AbstractPolicy):
         raise NotImplementedError
 
     def wearing(self, change: WeightChange) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def become(self, change: WeightChange) -> None:
         raise NotImplementedError
 
     def fingerprint(self) -> str:

@@ -62,7 +62,6 @@ ARMS |= {
         "GTR: a corrector rewrites the thoughts, the agent imitates them.",
         "gtr-turbo-sft",
         guidance__teacher="corrector",
-        task__rules__advice=True,  # shown to the corrector alone
     ),
 }
 
