@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtr_turbo.core.config import MergeConfig
+from gtr_turbo.core.config import MergeConfig, parse_config
 from gtr_turbo.errors import CheckpointError
-from gtr_turbo.history import CheckpointHistory
+from gtr_turbo.history import CheckpointHistory, make_history
 from gtr_turbo.merging import fingerprint
 from gtr_turbo.merging.io import write_tensors
 from gtr_turbo.merging.lora import AdapterChange, LoraFactors
+from gtr_turbo.policies.offset import ShiftedChange
 
 
 def change(update: int) -> dict[str, Tensor]:
@@ -171,3 +172,38 @@ def test_another_teacher_than_the_recorded_one_is_refused(tmp_path: Path) -> Non
     with pytest.raises(CheckpointError, match=r"teacher\.safetensors has fingerprint") as refusal:
         CheckpointHistory(MergeConfig(), 10).load(tmp_path)
     assert json.loads((tmp_path / "history.json").read_text())["teacher"][:12] in str(refusal.value)
+
+
+def test_what_waits_can_be_forgotten_and_what_is_merged_stays() -> None:
+    history = CheckpointHistory(MergeConfig(lag=2), 10)
+    for update in range(1, 5):
+        history.add(update, change(update))
+    assert history.updates == (1, 2)
+    history.drop_waiting()
+    history.add(5, change(5))
+    history.add(6, change(6))
+    assert history.updates == (1, 2)
+    history.add(7, change(7))
+    assert history.updates == (1, 2, 5)
+
+
+def test_adapters_with_an_offset_are_summed_like_any_change() -> None:
+    config = parse_config({"guard": {"action": "reset_to_teacher"}, "merge": {"density": 1.0}})
+    history = make_history(config)
+    assert history is not None
+    assert history._config.lora_mode == "accumulate"
+    own, offset = adapters(1), {name: torch.ones(t.shape) for name, t in adapters(1).items()}
+    history.add(1, own)
+    history.add(2, ShiftedChange(offset, adapters(1)))
+    merged = history.merge()
+    dense = CheckpointHistory(MergeConfig(density=1.0), 10)
+    dense.add(1, dict(own))
+    dense.add(2, {name: own[name] + 1.0 for name in own})
+    expected = dense.merge()
+    assert all(torch.equal(merged[name], expected[name]) for name in expected)
+
+
+def test_nobody_needs_a_history_without_a_merged_teacher() -> None:
+    assert make_history(parse_config({"guidance": {"kind": "none"}})) is None
+    guarded = {"guidance": {"kind": "none"}, "guard": {"action": "reset_to_teacher"}}
+    assert make_history(parse_config(guarded)) is not None

@@ -112,6 +112,10 @@ class CheckpointHistory:
         if len(self._waiting) > self._config.lag:
             self._include(*self._waiting.pop(0))
 
+    def drop_waiting(self) -> None:
+        """Forget the checkpoints that wait: those that `merge.lag` has kept out of the merge."""
+        self._waiting.clear()
+
     def _include(self, update: int, change: WeightChange) -> None:
         if not self._updates and self._choose_mode(change) == "replay":
             self._sums = AdapterReplay(
@@ -187,7 +191,8 @@ class CheckpointHistory:
 def make_history(config: Config) -> CheckpointHistory | None:
     """Return the history that a run's configuration asks for, None where nobody needs one.
 
-    `guidance.teacher` "previous" is a merge of one checkpoint, the one before the last.
+    `guidance.teacher` "previous" is a merge of one checkpoint, the one before the last. Where the
+    guard may put the agent onto the teacher, changes are summed, since they need not be adapters.
     """
     guidance, merge = config.guidance, config.merge
     is_guided = guidance.has_weights and guidance.teacher != "static"
@@ -196,6 +201,8 @@ def make_history(config: Config) -> CheckpointHistory | None:
     if guidance.teacher == "previous":
         lagged = {"method": "linear", "weights": "sma", "window": 1, "lag": max(merge.lag, 1)}
         merge = merge.model_copy(update=lagged)
+    if config.guard.action == "reset_to_teacher":
+        merge = merge.model_copy(update={"lora_mode": "accumulate"})
     view = view_of(guidance.teacher, config.run.seed)
     return CheckpointHistory(merge, config.run.num_updates, view)
 

@@ -56,6 +56,13 @@ METRICS: dict[str, str] = {
     "thought collapse that guidance is there to prevent.",
     "distinct_thought_share": "Different thoughts among this update's thoughts, 0–1. Not near 0: "
     "equal thoughts in different states are the collapse.",
+    "self_bleu": "Mean BLEU-2 of a thought against the others of its episode, over episodes with "
+    "two turns or more, 0–1. Below 0.9; at 1 every turn of an episode thinks the same.",
+    "shared_thought_rate": "Probability that two turns in different states hold the very same "
+    "thought, 0–1. Near 0; towards 1 thoughts no longer follow from what is seen.",
+    # guard
+    "guard_alarms": "Alarms that the guard raised about this update; each one is in the log. 0.",
+    "guard_resets": "How often the guard has put the agent onto its teacher so far. 0, or few.",
     # teacher
     "guidance_kl": "Mean estimate of the reverse KL divergence per token from agent to teacher, "
     "over the guided turns, nats. 0.01–1; null while there is no teacher.",
@@ -91,6 +98,8 @@ METRICS: dict[str, str] = {
     "recomputed before the first step, nats. Below 1e-3 in float32, 0.1 in bfloat16.",
     "picture_effect_agent": "Largest change of an agent's token log-probability when the picture "
     "is blanked, nats. Above 0; null where it was not checked.",
+    "thought_state_effect": "How much more probable a thought token is in its own state than in "
+    "another one, nats. Above 0.01; near 0 thoughts do not depend on the state, however varied.",
     "picture_effect_teacher": "The same of the teacher, nats. Above 0; null where not checked.",
     # credit
     "advantage_mean": "Mean advantage before standardisation, reward units. Moves with the "

@@ -42,6 +42,26 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         'a tiny model needs `model.dtype` "float32", got "bfloat16".',
         "float32",
     ),
+    *(
+        (
+            {"guard": {"action": "reset_to_teacher"}, "guidance": {"teacher": teacher}},
+            f'`guard.action` "reset_to_teacher" needs a merged teacher, not a {teacher} one.',
+            "may be",
+        )
+        for teacher in ("static", "shuffled", "random")
+    ),
+    *(
+        (
+            {"guard": {"action": "reset_to_teacher"}, "merge": merge},
+            '`guard.action` "reset_to_teacher" leaves changes that are no adapters, which'
+            f' `merge.lora_mode` "{mode}" with `merge.lora_space` "{space}" cannot keep.',
+            'merge.lora_mode "auto"',
+        )
+        for merge, mode, space in (
+            ({"lora_mode": "replay"}, "replay", "change"),
+            ({"lora_space": "factors"}, "auto", "factors"),
+        )
+    ),
 ]
 
 

@@ -11,7 +11,12 @@ from tests.truths.played import Played
 
 def test_measurements_of_a_sound_update(played: Played) -> None:
     found = checks.check(played.session, 1, played.turns, played.rows, played.scores)
-    assert set(found) == {"logprob_gap", "picture_effect_agent", "picture_effect_teacher"}
+    assert set(found) == {
+        "logprob_gap",
+        "picture_effect_agent",
+        "picture_effect_teacher",
+        "thought_state_effect",
+    }
     gap, effect = found["logprob_gap"], found["picture_effect_agent"]
     assert gap is not None
     assert effect is not None

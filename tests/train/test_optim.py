@@ -115,3 +115,23 @@ def test_moments_of_other_weights_are_refused(world: World, tmp_path: Path) -> N
     save_file({**state, "stranger/exp_avg": torch.zeros(1)}, tmp_path / FILE)
     with pytest.raises(CheckpointError, match="stranger"):
         optimizer.load(tmp_path)
+
+
+def test_a_reset_makes_the_next_step_a_first_step(world: World, tmp_path: Path) -> None:
+    policy, optimizer = make(world)
+    for seed in (1, 2):
+        give_gradients(policy, seed=seed)
+        optimizer.step("here")
+    optimizer.reset()
+    optimizer.save(tmp_path)
+    assert load_file(tmp_path / FILE) == {}
+    other, fresh = make(world)
+    with torch.no_grad():
+        for mine, theirs in zip(parts(other), parts(policy), strict=True):
+            for name, parameter in mine.items():
+                parameter.copy_(theirs[name])
+    for one, its in ((policy, optimizer), (other, fresh)):
+        give_gradients(one, seed=3)
+        its.step("here")
+    left, right = weights(policy), weights(other)
+    assert all(torch.equal(left[name], right[name]) for name in left)

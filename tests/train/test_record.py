@@ -6,6 +6,7 @@ import torch
 from gtr_turbo.core.batch import Guidance
 from gtr_turbo.core.turns import Episode, EpisodeEnd
 from gtr_turbo.metrics import METRICS
+from gtr_turbo.ops.sameness import self_bleu
 from gtr_turbo.train import record
 from gtr_turbo.train.gtr_turbo import assign_credit
 from tests.truths.conftest import played as played
@@ -102,3 +103,18 @@ def test_records_name_a_picture_for_each_turn(played: Played) -> None:
     assert entry["reply"] == first.reply.text
     assert entry["kl"] is None
     assert entry["rewards"] == dict(first.rewards)
+
+
+def test_thoughts_are_compared_within_episodes_and_across_states(played: Played) -> None:
+    found = described(played, None)
+    thoughts = [
+        [t.reply.token_ids[: t.reply.num_thought_tokens] for t in e.turns] for e in played.episodes
+    ]
+    several = [self_bleu(own) for own in thoughts if len(own) > 1]
+    assert several
+    assert found["self_bleu"] == pytest.approx(sum(v for v in several if v is not None)
+                                               / len(several))  # fmt: skip
+    pairs = [(t.observation.state_key, t.reply.token_ids[: t.reply.num_thought_tokens])
+             for t in played.turns]  # fmt: skip
+    across = [(a, b) for i, a in enumerate(pairs) for b in pairs[:i] if a[0] != b[0]]
+    assert found["shared_thought_rate"] == sum(a[1] == b[1] for a, b in across) / len(across)

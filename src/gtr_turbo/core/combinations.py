@@ -23,6 +23,7 @@ def refuse_impossible(config: "Config") -> None:
         _refuse_schedule,
         _refuse_merge,
         _refuse_guidance,
+        _refuse_guard,
         _refuse_corrector,
         _refuse_objective,
     ):
@@ -120,18 +121,31 @@ def _refuse_merge(config: "Config") -> None:
 
 
 def _refuse_guidance(config: "Config") -> None:
-    """Refuse a corrector that is asked for anything but thoughts, and a reset to no teacher."""
+    """Refuse a corrector that is asked for anything but thoughts."""
     guidance = config.guidance
     if guidance.teacher == "corrector" and guidance.kind != "sft":
         raise ConfigError(
             f'`guidance.teacher` "corrector" writes thoughts, it gives no {guidance.kind}.',
             hint='use guidance.kind "sft" (GTR), or a teacher with weights.',
         )
-    if config.guard.action == "reset_to_teacher" and guidance.teacher in ("static", "corrector"):
+
+
+def _refuse_guard(config: "Config") -> None:
+    """Refuse a reset to nobody, to a control that cannot play, or of kept adapters."""
+    if config.guard.action != "reset_to_teacher":
+        return
+    teacher, merge = config.guidance.teacher, config.merge
+    if teacher not in ("merged", "previous"):
         raise ConfigError(
-            f'`guard.action` "reset_to_teacher" needs a merged teacher, not a {guidance.teacher}'
-            " one.",
+            f'`guard.action` "reset_to_teacher" needs a merged teacher, not a {teacher} one.',
             hint='use guidance.teacher "merged" (guidance.kind may be "none").',
+        )
+    if merge.lora_mode == "replay" or merge.lora_space == "factors":
+        raise ConfigError(
+            '`guard.action` "reset_to_teacher" leaves changes that are no adapters, which'
+            f' `merge.lora_mode` "{merge.lora_mode}" with `merge.lora_space` "{merge.lora_space}"'
+            " cannot keep.",
+            hint='use merge.lora_mode "auto" and merge.lora_space "change".',
         )
 
 

@@ -124,6 +124,8 @@ class GuardConfig(Section):
     """Alarm above this mean self-BLEU within an episode; 1 never fires."""
     max_shared_thought_rate: float = Field(default=0.5, ge=0, le=1)
     """Alarm when two turns in different states share their thought more often than this."""
+    min_thought_state_effect: float = 0.0
+    """Alarm below this gain of a thought token's log-probability by its own state, nats."""
     min_thought_length_ratio: float = Field(default=0.3, ge=0)
     """Alarm when thoughts are shorter than this share of their length in the first update."""
     min_entropy: float = Field(default=0.0, ge=0)

@@ -18,6 +18,7 @@ from gtr_turbo.errors import (
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.teachers.merged import WeightTeacher
 from gtr_turbo.train.session import Session
+from gtr_turbo.train.state_effect import thought_state_effect
 
 LOGPROB_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
 """Largest allowed mean difference per token between sampled and recomputed log-probability, nats.
@@ -33,14 +34,23 @@ def check(
 ) -> dict[str, float | None]:
     """Return what was measured, None where it was not; raises a named error for a broken truth.
 
-    Spans, pictures and log-probabilities are checked at every update; the blank-picture probe runs
-    in the first update, in the first one with a teacher and then every `run.check_interval`.
+    Spans, pictures and log-probabilities are checked at every update, and it is measured how much
+    thoughts depend on their state; the blank-picture probe runs in the first update, in the first
+    one with a teacher and then every `run.check_interval`.
     """
     check_spans(turns, rows)
     found: dict[str, float | None] = {
         "logprob_gap": logprob_gap(turns, rows, scores, session.config.model.dtype),
         "picture_effect_agent": None,
         "picture_effect_teacher": None,
+        "thought_state_effect": thought_state_effect(
+            session.policy,
+            turns,
+            rows,
+            scores,
+            temperature=session.config.rollout.temperature,
+            micro_batch_size=session.config.ppo.micro_batch_size,
+        ),
     }
     check_pictures(turns, rows)
     if session.is_check_due(update):

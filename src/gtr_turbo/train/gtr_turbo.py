@@ -105,9 +105,11 @@ def train(session: Session) -> None:
 
         # 6  REMEMBER these weights become part of the next teacher; save everything
         with session.phase("remember"):
-            if history is not None and not is_warmup:
-                history.add(update, policy.change())
             values = record.describe(episodes, guidance, batch) | found | credit | stats
+            # Weights that collapsed are to teach nobody; what is put in their place did already.
+            is_reset = session.watch(update, values)
+            if history is not None and not is_warmup and not is_reset:
+                history.add(update, policy.change())
             session.finish_update(update, values, episodes, guidance, batch)
 
 

@@ -62,6 +62,13 @@ class Optimizer:
         self._adam.zero_grad(set_to_none=True)
         return norms["policy"]
 
+    def reset(self) -> None:
+        """Drop the moments of policy and critic: they were those of weights that are gone.
+
+        The next step is a first step again, one learning rate long in every weight.
+        """
+        self._adam.state.clear()
+
     def save(self, directory: Path) -> None:
         """Write the moments under the weights' names; weights that never stepped have none."""
         state: dict[str, Tensor] = {}

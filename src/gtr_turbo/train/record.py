@@ -9,6 +9,7 @@ import torch
 from gtr_turbo.core.batch import Guidance, TurnBatch
 from gtr_turbo.core.turns import Episode, EpisodeEnd, Turn
 from gtr_turbo.ops.ppo import explained_variance
+from gtr_turbo.ops.sameness import self_bleu, shared_thought_rate
 from gtr_turbo.policies.base import WeightChange
 from gtr_turbo.teachers.merged import WeightTeacher
 
@@ -34,6 +35,10 @@ def describe(
         "reply_tokens": _mean([len(turn.reply.token_ids) for turn in turns]),
         "thought_tokens": _mean([turn.reply.num_thought_tokens for turn in turns]),
         "distinct_thought_share": len({_thought(turn) for turn in turns}) / len(turns),
+        "self_bleu": _mean_self_bleu(episodes),
+        "shared_thought_rate": shared_thought_rate(
+            [(turn.observation.state_key, _thought(turn)) for turn in turns]
+        ),
         "guidance_kl": _guided_kl(guidance),
         "guided_share": 0.0 if guidance is None else float(guidance.is_guided.float().mean()),
         **({} if guidance is None else guidance.figures),
@@ -64,6 +69,12 @@ def _guided_kl(guidance: Guidance | None) -> float | None:
     if guidance is None or guidance.kl is None or not guidance.is_guided.any():
         return None
     return float(guidance.kl[guidance.is_guided].mean())
+
+
+def _mean_self_bleu(episodes: Sequence[Episode]) -> float | None:
+    """Return the mean over the episodes of this update with two turns or more; None without any."""
+    found = [self_bleu([_thought(turn) for turn in episode.turns]) for episode in episodes]
+    return _mean([value for value in found if value is not None])
 
 
 def _thought(turn: Turn) -> tuple[int, ...]:

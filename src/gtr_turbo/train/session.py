@@ -30,6 +30,7 @@ from gtr_turbo.runstate import TEACHERS, RunDirectory
 from gtr_turbo.teachers.choose import make_guide
 from gtr_turbo.teachers.merged import WeightTeacher, zero_change
 from gtr_turbo.train import record
+from gtr_turbo.train.guard import Guard
 from gtr_turbo.train.lessons import Lessons
 from gtr_turbo.train.optim import Optimizer
 from gtr_turbo.train.thoughts import ThoughtStore
@@ -65,6 +66,7 @@ class Session:
             self.store = ThoughtStore(run, config.imitation.max_stored)
             self.lessons = Lessons(self.store, policy, config, self.seeds.lessons)
         self.optimizer = Optimizer(policy, config)
+        self.guard = Guard(config.guard)
         self.update = 0
         self.evaluations: list[dict[str, Any]] = []
         self.phase_seconds: dict[str, float] = dict.fromkeys((*PHASES, "evaluate", "sft"), 0.0)
@@ -118,6 +120,24 @@ class Session:
         """Set the learning rate of the update."""
         self.optimizer.set_learning_rate(rate)
         self._learning_rate = rate
+
+    def watch(self, update: int, values: dict[str, Any]) -> bool:
+        """Let the guard look at an update; return whether the agent was put onto its teacher.
+
+        A reset sets the agent's weights to the last merge, drops the optimiser's moments and the
+        checkpoints that still wait for the merge. The guard's numbers are added to `values`.
+        """
+        alarms = self.guard.observe(update, values)
+        history = self.history
+        is_reset = False
+        if history is not None and history.teacher is not None and self.guard.is_reset_due(update):
+            self.policy.become(history.teacher)
+            self.optimizer.reset()
+            history.drop_waiting()
+            self.guard.note_reset(update)
+            is_reset = True
+        values |= {"guard_alarms": len(alarms), "guard_resets": self.guard.num_resets}
+        return is_reset
 
     def finish_update(
         self,
@@ -265,6 +285,7 @@ class Session:
         self.evaluations = self._known_evaluations(state["evaluations"])
         self.phase_seconds |= state["phase_seconds"]
         self._first_guided = state["first_guided"]
+        self.guard.restore(state["guard"])
         self._settle(found)  # a kill right after the checkpoint's rename left this undone
         if self.update and self._has_static_teacher():
             self.teacher.become(zero_change(self.policy.change()), must_differ=False)
@@ -291,6 +312,7 @@ class Session:
             "evaluations": self.evaluations,
             "phase_seconds": self.phase_seconds,
             "first_guided": self._first_guided,
+            "guard": self.guard.state(),
         }
         (directory / "state.json").write_text(dump_json(state) + "\n")
 
