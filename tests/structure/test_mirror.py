@@ -11,6 +11,7 @@ TESTED_ELSEWHERE = {
     "envs/household/view.py": "data only; tested through the engine and the renderer",
     "policies/base.py": "an interface; tests/conformance/ holds every policy to it",
     "teachers/base.py": "an interface; tested through the teachers",
+    "teachers/corrector/outcomes.py": "values and an interface; tested through the client",
     "__main__.py": "tests/structure/test_public.py runs it",
 }
 

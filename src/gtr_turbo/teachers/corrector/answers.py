@@ -15,7 +15,7 @@ MAX_ANSWER_CHARACTERS: Final = 16_384
 _FENCED = re.compile(r"\A```(?:json|JSON)?\s*(.*?)\s*```\Z", re.DOTALL)
 _CONTROL_TOKEN_MARKS = ("<|", "|>")
 """What tokenizers write their control tokens with; in a thought they would be read as such."""
-_BLANK_AFTER_COLON = re.compile(r'\A\s*\{\s*"[^"]*"\s*:\s')
+_BLANK_AFTER_COLON = re.compile(r'\{\s*"[^"]*"\s*:\s')
 
 FieldValue = str | int | list[str]
 
@@ -103,7 +103,7 @@ def corrected_reply(text: str, fields: Mapping[str, Any], thought: Mapping[str, 
     '{"thoughts": "2 and 5", "action": "+"}'
     """
     values = {key: value for key, value in fields.items() if key != "action"} | dict(thought)
-    compact = _BLANK_AFTER_COLON.match(text) is None
+    compact = _BLANK_AFTER_COLON.match(_unfenced(text)) is None
     return write_reply(values | {"action": fields["action"]}, compact=compact)
 
 

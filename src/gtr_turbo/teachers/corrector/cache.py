@@ -87,7 +87,8 @@ class AnswerCache:
 
     def sync(self) -> None:
         """Force what was added to the disk."""
-        os.fsync(self._file.fileno())
+        if not self._file.closed:
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
@@ -121,7 +122,8 @@ def _parse(line: bytes) -> Paid | None:
         return None
     if not isinstance(values, dict) or not isinstance(values.get("key"), str):
         return None
-    text, cost = values.get("text"), values.get("cost")
+    text: Any = values.get("text")
+    cost: Any = values.get("cost")
     if not isinstance(text, str | None) or not _is_amount(cost):
         return None
     return Paid(

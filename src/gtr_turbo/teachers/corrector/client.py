@@ -6,11 +6,13 @@ Nothing here tries again: what to do about a failure is decided where all of the
 
 import logging
 import os
+import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Annotated, Any, Final, final
 
 import httpx2
@@ -80,7 +82,9 @@ class EndpointClient(AbstractEndpoint):
         self._here = threading.local()
         self._watches: set[Watch] = set()
         self._lock = threading.Lock()
+        _quiet()
         self._http = httpx2.Client(
+            verify=_certificates(),
             event_hooks={"request": [self._follow], "response": [self._bound]},
             follow_redirects=False,  # the key goes where it was meant to go
             trust_env=key_variable is not None,  # no proxy between this process and itself
@@ -93,12 +97,14 @@ class EndpointClient(AbstractEndpoint):
             max_retries=0,
             default_headers={"Accept-Encoding": "identity"},
         )
+        # Settings vary with the endpoint, which the SDK's overloads have no words for.
+        self._create: Any = self._sdk.chat.completions.with_raw_response.create
 
     def complete(self, messages: Sequence[Message], seconds: float) -> Answered | Failed:
         """Return the answer to a question, or what went wrong, after `seconds` at most."""
         with self._watched(seconds) as watch:
             try:
-                raw = self._sdk.chat.completions.with_raw_response.create(
+                raw = self._create(
                     model=self._model, messages=list(messages), timeout=seconds, **self._options()
                 )
                 found = _read_completion(raw.content)
@@ -132,6 +138,11 @@ class EndpointClient(AbstractEndpoint):
                 f"the environment variable {self._key_variable}, which is to hold the key of the"
                 " API, is not set.",
                 hint="export it; a server that needs no key takes any word, such as EMPTY.",
+            )
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise ConfigError(
+                f"the environment variable {self._key_variable} holds characters that no key has.",
+                hint="was more than the key copied into it?",
             )
         return key
 
@@ -230,6 +241,19 @@ class EndpointClient(AbstractEndpoint):
             text = text.replace(key, "[key]")
         line = "".join(character if character.isprintable() else " " for character in text)
         return " ".join(line.split())[:_MAX_DETAIL]
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return what servers are verified with; it takes a while to load."""
+    return httpx2.create_ssl_context()
+
+
+def _quiet() -> None:
+    """Keep the HTTP client from logging a line per request, unless somebody asked for it."""
+    for name in ("httpx2", "httpcore2", "openai"):
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _read_completion(body: bytes) -> Answered | Failed:

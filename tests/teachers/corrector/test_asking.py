@@ -1,0 +1,297 @@
+"""Retries are in test_client_drills.py; here: money, breaker, rate, order, and what is kept."""
+
+import json
+import logging
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gtr_turbo.core.teaching import CorrectorConfig
+from gtr_turbo.errors import ConfigError, CorrectorError
+from gtr_turbo.teachers.corrector import Corrector
+from gtr_turbo.teachers.corrector.cache import CACHE_FILE
+from tests.teachers.corrector.conftest import Serve
+from tests.teachers.corrector.faults import (
+    KEY,
+    KEY_VARIABLE,
+    RIGHT,
+    WRONG,
+    config_for,
+    corrector_of,
+    flood,
+    hang,
+    reset,
+    say,
+    send,
+    turn,
+)
+
+DOWN = send(b"", "500 Internal Server Error")
+PRICES = {"price_per_million_input_tokens": 1000.0, "price_per_million_output_tokens": 1000.0}
+"""A question of 1000 tokens and an answer of 100 cost 1.1."""
+
+
+def turns(count: int) -> list:
+    return [turn(f"thought {number}") for number in range(count)]
+
+
+def verdicts(corrector: Corrector, count: int) -> list[str]:
+    return [correction.verdict for correction in corrector.correct(turns(count))]
+
+
+def test_corrections_come_in_order_whoever_is_faster(serve: Serve, tmp_path: Path) -> None:
+    def behave(connection, server) -> None:
+        (_, body) = server.requests[-1]
+        slow = "thought 0" in json.dumps(body)
+        time.sleep(0.3 if slow else 0.0)
+        say(WRONG if slow else RIGHT)(connection, server)
+
+    server = serve(behave)
+    with corrector_of(server, tmp_path, num_parallel=4) as corrector:
+        assert verdicts(corrector, 5) == ["wrong", "right", "right", "right", "right"]
+
+
+def test_a_resume_pays_nothing_twice(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say(WRONG), say(RIGHT))
+    with corrector_of(server, tmp_path, **PRICES) as corrector:
+        first = corrector.correct(turns(3))
+        cost = corrector.metrics()["corrector_cost"]
+    assert cost == pytest.approx(3.3)
+    with corrector_of(server, tmp_path, **PRICES) as corrector:
+        assert corrector.correct(turns(3)) == first
+        metrics = corrector.metrics()
+    assert len(server.requests) == 3
+    assert (metrics["corrector_requests"], metrics["corrector_cached"]) == (0, 3)
+    assert metrics["corrector_cost"] == cost
+
+
+def test_equal_states_are_asked_about_once(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say(RIGHT))
+    with corrector_of(server, tmp_path) as corrector:
+        corrections = corrector.correct([turn("a"), turn("b"), turn("a"), turn("a", picture=9)])
+        assert corrector.metrics()["corrector_cached"] == 1
+    assert [c.verdict for c in corrections] == ["right"] * 4
+    assert len(server.requests) == 3
+
+
+def test_a_question_that_only_gets_nonsense_is_given_up_for_good(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(say("hm"))
+    for _ in range(2):
+        with corrector_of(server, tmp_path) as corrector:
+            assert verdicts(corrector, 1) == ["unanswered"]
+    assert len(server.requests) == 3, "the attempts of the first time"
+
+
+def test_a_question_that_met_an_outage_is_asked_again(serve: Serve, tmp_path: Path) -> None:
+    server = serve(DOWN, DOWN, DOWN, say(RIGHT))
+    with corrector_of(server, tmp_path) as corrector:
+        assert verdicts(corrector, 1) == ["unanswered"]
+        assert verdicts(corrector, 1) == ["right"]
+
+
+# Money.
+def test_the_call_that_would_exceed_the_cost_is_not_made(serve: Serve, tmp_path: Path) -> None:
+    # Set aside for each: about 2,200 tokens of question and 100 of answer, so 2.3.
+    server = serve(say(RIGHT))
+    with corrector_of(server, tmp_path, max_cost=4.4, max_tokens=100, **PRICES) as corrector:
+        assert verdicts(corrector, 6) == ["right", "right", *["unanswered"] * 4]
+        assert corrector.metrics()["corrector_cost"] == pytest.approx(2.2)
+        assert verdicts(corrector, 6)[:2] == ["right", "right"], "what is known costs nothing"
+    assert len(server.requests) == 2
+
+
+def test_a_cap_holds_over_a_resume_and_can_be_raised(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say(RIGHT))
+    money = {"max_tokens": 100, "on_failure": "stop", **PRICES}
+    for cap, requests in ((4.4, 2), (4.4, 2), (6.0, 4)):
+        with (
+            corrector_of(server, tmp_path, max_cost=cap, **money) as corrector,
+            pytest.raises(CorrectorError, match="max_cost") as caught,
+        ):
+            corrector.correct(turns(6))
+        assert len(server.requests) == requests
+        assert "raise --corrector.max_cost" in str(caught.value)
+    with corrector_of(server, tmp_path, max_cost=99.0, **money) as corrector:
+        assert verdicts(corrector, 6) == ["right"] * 6
+
+
+def test_parallel_requests_do_not_overspend_together(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say(RIGHT))
+    money = {"max_cost": 4.4, "max_tokens": 100, "num_parallel": 6, **PRICES}
+    with corrector_of(server, tmp_path, **money) as corrector:
+        corrector.correct(turns(8))
+        assert corrector.metrics()["corrector_cost"] == pytest.approx(2.2)
+    assert len(server.requests) == 2
+
+
+def test_answers_that_cannot_be_used_are_paid_for_too(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say("hm"), flood("200 OK"), say(RIGHT))
+    for _ in range(2):  # the second time from the cache
+        with corrector_of(server, tmp_path, max_tokens=100, **PRICES) as corrector:
+            assert verdicts(corrector, 1) == ["right"]
+            cost = corrector.metrics()["corrector_cost"]
+        assert cost == pytest.approx(1.1 + 2.3 + 1.1, abs=0.1), "the flood counts as the most"
+
+
+# An endpoint that is down.
+def test_an_endpoint_that_is_down_is_left_alone(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = serve(DOWN)
+    fields = {"max_attempts": 1, "max_failures": 3, "pause": 60.0}
+    with corrector_of(server, tmp_path, **fields) as corrector:
+        assert verdicts(corrector, 20) == ["unanswered"] * 20
+        assert corrector.metrics()["corrector_failures"] == 20
+    assert len(server.requests) == 3
+    assert caplog.text.count("the corrector is down") == 1
+    assert "HTTP 500" in caplog.text
+
+
+def test_skipping_ends_when_the_endpoint_is_back(serve: Serve, tmp_path: Path) -> None:
+    server = serve(DOWN, DOWN, DOWN, say(RIGHT))
+    fields = {"max_attempts": 1, "max_failures": 2, "pause": 0.3}
+    with corrector_of(server, tmp_path, **fields) as corrector:
+        assert verdicts(corrector, 4) == ["unanswered"] * 4
+        assert len(server.requests) == 2
+        time.sleep(0.35)
+        assert verdicts(corrector, 4) == ["unanswered"] * 4
+        assert len(server.requests) == 3, "one trial, which failed, and another pause"
+        time.sleep(0.35)
+        assert verdicts(corrector, 4) == ["right"] * 4
+
+
+@pytest.mark.parametrize("num_parallel", [1, 4])
+def test_pausing_waits_and_loses_little(serve: Serve, tmp_path: Path, num_parallel: int) -> None:
+    server = serve(*[DOWN] * 4, say(RIGHT))
+    fields = {"max_attempts": 1, "max_failures": 2, "on_failure": "pause", "pause": 0.3}
+    start = time.monotonic()
+    with corrector_of(server, tmp_path, num_parallel=num_parallel, **fields) as corrector:
+        found = verdicts(corrector, 6)
+    assert found.count("right") >= 4, "those that failed before the outage was known are lost"
+    assert time.monotonic() - start > 0.3
+
+
+def test_stopping_keeps_what_was_answered(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say(RIGHT), say(WRONG), DOWN)
+    fields = {"max_attempts": 1, "max_failures": 2, "on_failure": "stop", "pause": 60.0}
+    with (
+        corrector_of(server, tmp_path, **fields) as corrector,
+        pytest.raises(CorrectorError, match="the corrector is down; its last failure: HTTP 500"),
+    ):
+        corrector.correct(turns(9))
+    assert len(server.requests) == 4
+    back = serve(say(RIGHT))
+    with corrector_of(back, tmp_path, **fields) as corrector:
+        assert verdicts(corrector, 9) == ["right", "wrong", *["right"] * 7]
+    assert len(back.requests) == 7
+
+
+def test_closing_ends_a_wait(serve: Serve, tmp_path: Path) -> None:
+    fields = {"max_attempts": 1, "max_failures": 1, "on_failure": "pause", "pause": 60.0}
+    corrector = Corrector(config_for(serve(reset), **fields), tmp_path)
+    threading.Timer(0.3, corrector.close).start()
+    start = time.monotonic()
+    assert verdicts(corrector, 3) == ["unanswered"] * 3
+    assert time.monotonic() - start < 3
+
+
+def test_an_interrupt_ends_requests_that_are_under_way(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from concurrent.futures import Future
+
+    def interrupted(self: Future, timeout: float | None = None) -> None:
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    start = time.monotonic()
+    with (
+        corrector_of(serve(hang), tmp_path, deadline=30.0, num_parallel=3) as corrector,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        corrector.correct(turns(9))
+    assert time.monotonic() - start < 3
+
+
+# Rate, secrets, disk.
+def test_the_rate_is_kept(serve: Serve, tmp_path: Path) -> None:
+    server = serve(say(RIGHT))
+    fields = {"max_requests_per_minute": 600.0, "num_parallel": 8}
+    with corrector_of(server, tmp_path, **fields) as corrector:
+        corrector.correct(turns(6))
+    assert server.times[-1] - server.times[0] > 0.45
+
+
+def test_the_key_is_nowhere(serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    echo = f'{{"error": {{"message": "no such key: {KEY}"}}}}'.encode()
+    answers = (
+        send(echo, "500 Oops"),
+        say(RIGHT.replace("fine", KEY)),
+        say(RIGHT),
+        send(echo, "401 Unauthorized", f"X-Echo: {KEY}"),
+    )
+    server = serve(*answers)
+    with corrector_of(server, tmp_path, on_failure="stop") as corrector:
+        shown = [repr(corrector), repr(vars(corrector))]
+        with pytest.raises(CorrectorError) as caught:
+            corrector.correct(turns(2))
+    error: BaseException | None = caught.value
+    while error is not None:
+        shown += [str(error), repr(error), repr(vars(error))]
+        error = error.__cause__ or error.__context__
+    shown += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(server.requests) == 4
+    assert "401" in str(caught.value)
+    assert KEY not in "".join(shown)
+    assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize("key", ["", "  ", "two words", "ключ", "a\nb"])
+def test_what_is_no_key_is_refused_at_the_start(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, key)
+    with pytest.raises(ConfigError, match=KEY_VARIABLE) as caught:
+        Corrector(config_for(serve(say(RIGHT))), tmp_path)
+    assert not key.strip() or key not in str(caught.value)
+
+
+def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must be an http or https address"):
+        Corrector(CorrectorConfig(url="api.example"), tmp_path)
+
+
+def test_without_the_client_the_command_that_installs_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "gtr_turbo.teachers.corrector.client", raising=False)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ConfigError, match="openai") as caught:
+        Corrector(CorrectorConfig(), tmp_path)
+    assert caught.value.hint == 'pip install "gtr-turbo[corrector]"'
+
+
+def test_a_full_disk_stops_the_run(serve: Serve, tmp_path: Path) -> None:
+    import resource
+
+    from gtr_turbo.errors import CheckpointError
+
+    server = serve(say(RIGHT))
+    with corrector_of(server, tmp_path) as corrector:
+        corrector.correct(turns(1))
+        size = (tmp_path / CACHE_FILE).stat().st_size
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+        try:
+            with pytest.raises(CheckpointError):
+                corrector.correct(turns(2))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert (tmp_path / CACHE_FILE).stat().st_size == size
