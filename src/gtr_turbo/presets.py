@@ -110,7 +110,8 @@ def household_tiny() -> Config:
     """Return a household for the tiny model: kitchens of four receptacles, one thing to put away.
 
     The agent sees the compact picture, what it can do and its last four actions; where things are
-    it must find out.
+    it must find out. Its prompts are long for a model of this size: it takes 500 supervised steps
+    until it solves a third of the games, and none after 150.
     """
     small: dict[str, RuleValue] = {
         "task_types": ["pick_and_place_simple"],
@@ -136,14 +137,14 @@ def household_tiny() -> Config:
         ),
         model=_TINY_MODEL,
         critic=_TINY_CRITIC,
-        sft=SftConfig(num_steps=150, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.5),
+        sft=SftConfig(num_steps=500, num_episodes=1000, learning_rate=2e-3, mistake_rate=0.5),
         rollout=RolloutConfig(
             num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=32
         ),
         guidance=GuidanceConfig(into="reward"),
         ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=5),
-        run=RunConfig(num_updates=20, num_threads=1, keep_checkpoints=3),
+        run=RunConfig(num_updates=15, num_threads=1, keep_checkpoints=3),
     )
 
 
