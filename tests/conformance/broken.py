@@ -1,6 +1,7 @@
 """Tasks that break one law each, for the check to find."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +62,9 @@ class Broken(AbstractTask):
             Demonstration(observation=self.seen(turn.observation), reply=turn.reply)
             for turn in self.inner.demonstrate(generator, mistake=mistake)
         ]
+
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        return self.inner.judge_thought(reply)
 
     def state(self) -> JsonState:
         return self.inner.state()
@@ -221,6 +225,40 @@ class KindOfTheTurn(Broken):
     @property
     def episode_kind(self) -> str:
         return f"{super().episode_kind} {self.inner.state()['episode']['num_steps']}"
+
+
+class JudgesInMarks(Broken):
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        judged: Any = {name: int(good) for name, good in super().judge_thought(reply).items()}
+        return judged
+
+
+class JudgesByStepping(Broken):
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        before = super().judge_thought(reply)
+        if self.inner.state()["episode"]["num_steps"] == 0:
+            self.inner.step(reply)
+        return before
+
+
+class JudgesByMood(Broken):
+    num_judged = 0
+
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        self.num_judged += 1
+        return {"good": self.num_judged % 2 == 0}
+
+
+class JudgesOnlyWhatItCanRead(Broken):
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        if not reply.startswith("{"):
+            raise ValueError("this is no reply")
+        return super().judge_thought(reply)
+
+
+class FindsFaultWithItsExpert(Broken):
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        return {**super().judge_thought(reply), "plan_right": False}
 
 
 class EndsBothWays(Broken):

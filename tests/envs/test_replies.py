@@ -11,6 +11,7 @@ from gtr_turbo.envs.replies import (
     MAX_DEPTH,
     Reason,
     ReplyForm,
+    named_fields,
     parse_reply,
     write_reply,
 )
@@ -173,3 +174,24 @@ def test_the_two_ways_of_writing() -> None:
     assert write_reply(fields, compact=False) == spaced
     tight = '{"place":["hall",1],"thoughts":"a × b","action":"go"}'
     assert write_reply(fields, compact=True) == tight
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        (GOOD, {"place": ["hall", 1], "thoughts": "x", "action": "go"}),
+        (f"Sure:\n```json\n{GOOD}\n```", {"place": ["hall", 1], "thoughts": "x", "action": "go"}),
+        ('{"current place": 1}', {"place": 1}),
+        ('{"place": {"a": 1}}', {"place": (("a", 1),)}),
+        ('{"place": 1, "current place": 1}', {}),
+        ('{"place": 1, "place": 2}', {}),
+        ('{"place": 1', {}),
+        ('{"place": x}', {}),
+        ("place", {}),
+        ('{"place":' * (MAX_DEPTH + 1) + "1" + "}" * (MAX_DEPTH + 1), {}),
+        ('{"place": "' + "x" * MAX_CHARACTERS + '"}', {}),
+        ('{"place": ' + "9" * 5_000 + "}", {}),
+    ],
+)
+def test_fields_come_under_the_names_of_the_form(text: str, fields: dict[str, Any]) -> None:
+    assert named_fields(text, FORM) == fields

@@ -99,6 +99,15 @@ class AbstractTask(ABC):
         """
 
     @abstractmethod
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return what rules, not models, find of a reply's thoughts in the present state, by name.
+
+        True is good. A name is left out where there is nothing to be right about; a task without
+        such rules returns an empty mapping. A reply that cannot be read is judged like any other,
+        and nothing is changed.
+        """
+
+    @abstractmethod
     def state(self) -> JsonState:
         """Return a snapshot that `restore` continues from bit-equally, mid-episode included."""
 

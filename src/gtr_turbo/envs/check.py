@@ -268,10 +268,37 @@ def _expert_solves(subject: Subject) -> None:
         require(solved == solvable, f"seed {seed}: solvable is {solvable}, solved is {solved}")
 
 
+def _expert_thinks_well(subject: Subject) -> None:
+    for seed in range(NUM_EPISODES):
+        task = subject.started(seed)
+        for reply in subject.usual_replies(seed):
+            wrong = [name for name, is_good in task.judge_thought(reply).items() if not is_good]
+            require(not wrong, f"seed {seed}: of the expert's thought {reply!r} not {wrong}")
+            task.step(reply)
+
+
 def _mistakes_fail(subject: Subject) -> None:
     for seed in range(NUM_EPISODES):
         results = replay(subject, seed, mistake=True)
         require(not any(result.success for result in results), f"seed {seed}: a mistake solves")
+
+
+def _thoughts_are_judged(subject: Subject) -> None:
+    for seed in range(NUM_EPISODES):
+        task = subject.started(seed)
+        for reply in (*GARBAGE, *subject.usual_replies(seed)):
+            saved, shown = json.dumps(task.state()), task.observation
+            judged = task.judge_thought(reply)
+            named = all(isinstance(name, str) and name for name in judged)
+            require(
+                named and all(isinstance(value, bool) for value in judged.values()),
+                f"a judgement is no mapping from names to True and False: {judged!r}",
+            )
+            require(judged == task.judge_thought(reply), "a judgement changes when asked again")
+            require(json.dumps(task.state()) == saved, "judging a thought changes the state")
+            require_same(shown, task.observation, "what is shown after judging")
+            if reply not in GARBAGE and is_end(task.step(reply)):
+                break
 
 
 def _rewards_are_finite(subject: Subject) -> None:
@@ -295,14 +322,20 @@ LAWS: dict[str, Callable[[Subject], None]] = {
     "no step outside an episode": _no_step_outside_an_episode,
     "admissible actions are legal": _admissible_actions_are_legal,
     "a written action is read back": _written_actions_are_read_back,
+    "a thought is judged, and nothing is changed by it": _thoughts_are_judged,
     "an episode's kind follows from its seed": _kinds_follow_from_the_seed,
     "the expert solves exactly what is solvable": _expert_solves,
+    "the expert's thoughts are judged to be good": _expert_thinks_well,
     "mistakes are well-formed and fail": _mistakes_fail,
     "rewards are finite and have the channel task": _rewards_are_finite,
 }
 """name → law. Each runs with an eye on the global generators, which no task may touch."""
 
 EXPERT_LAWS = frozenset(
-    {"the expert solves exactly what is solvable", "mistakes are well-formed and fail"}
+    {
+        "the expert solves exactly what is solvable",
+        "the expert's thoughts are judged to be good",
+        "mistakes are well-formed and fail",
+    }
 )
 """Laws that a task without an expert cannot be held to."""

@@ -90,6 +90,21 @@ def parse_reply(text: str, form: ReplyForm) -> ParsedReply:
     return _parse_pairs(pairs, is_whole=(start, end) == (0, len(body)), form=form)
 
 
+def named_fields(text: str, form: ReplyForm) -> dict[str, Any]:
+    """Return the fields of a reply's JSON object under the form's names, as they were written.
+
+    Empty for a reply without an object that can be read, or with a key that occurs twice. An object
+    inside of a field is a tuple of pairs.
+    """
+    start = text.find("{")
+    if start < 0 or len(text) > MAX_CHARACTERS:
+        return {}
+    end, depth = _object_end(text, start)
+    pairs = None if end is None or depth > MAX_DEPTH else _load_pairs(text[start:end])
+    fields = {form.other_keys.get(key, key): value for key, value in pairs or ()}
+    return fields if len(fields) == len(pairs or ()) else {}
+
+
 def _rejected(reason: Reason, *, valid_format: bool = False) -> ParsedReply:
     return ParsedReply(action=None, valid_format=valid_format, reason=reason.value)
 

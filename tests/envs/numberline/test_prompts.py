@@ -1,9 +1,11 @@
 import json
+from typing import Any
 
 import pytest
 
 from gtr_turbo.envs.numberline.prompts import (
     REPLY_KEYS,
+    judge_thought,
     parse_reply,
     reasoned_reply,
     write_prompt,
@@ -79,3 +81,36 @@ def test_the_prompt_names_keys_and_actions() -> None:
 
 def test_the_compact_prompt_is_short() -> None:
     assert write_prompt(NumberLineRules(prompt="compact")) == "0 to 5: move to the target"
+
+
+# -- the judge of thoughts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "action", "numbers_right", "follows"),
+    [
+        ("2", "5", "+", True, True),
+        (2, 5, "+", True, True),
+        ("2", "5", "-", True, False),
+        ("5", "2", "-", False, True),  # read the wrong way round, and followed
+        ("2", "4", "+", False, True),
+        ("2", "2", "+", False, False),
+        ("two", "5", "+", False, False),
+        ("2", None, "+", False, False),
+        (True, "5", "+", False, False),
+        ("2", "9" * 5000, "+", False, False),
+        ("2", "5", "*", True, False),
+    ],
+)
+def test_thoughts_are_judged_by_the_numbers_that_they_name(
+    current: Any, target: Any, action: str, numbers_right: bool, follows: bool
+) -> None:
+    named = {"current number": current, "target number": target}
+    reply = json.dumps({**named, "thoughts": "", "action": action})
+    expected = {"numbers_right": numbers_right, "action_follows": follows}
+    assert judge_thought(reply, 2, 5) == expected
+
+
+@pytest.mark.parametrize("reply", ["", "{", "[]", '{"action": "+"}'])
+def test_replies_without_numbers_are_not_right(reply: str) -> None:
+    assert judge_thought(reply, 2, 5) == {"numbers_right": False, "action_follows": False}

@@ -87,6 +87,9 @@ class FaultyTask(AbstractTask):
     ) -> list[Demonstration]:
         return self._task.demonstrate(generator, mistake=mistake)
 
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        return self._task.judge_thought(reply)
+
     def state(self) -> JsonState:
         return self._task.state()
 

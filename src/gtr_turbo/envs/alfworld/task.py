@@ -197,6 +197,11 @@ class AlfworldTask(AbstractTask):
         """End the engine's process, where it has one."""
         self._world.close()
 
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return nothing: no rules judge thoughts about household chores."""
+        del reply
+        return {}
+
     def state(self) -> JsonState:
         """Return a snapshot: the episode and both generators."""
         return self._keeper.state()

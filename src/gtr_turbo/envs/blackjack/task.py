@@ -191,6 +191,11 @@ class BlackjackTask(AbstractTask):
             episode = self._keeper.current
         return trace
 
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return nothing: no rules judge thoughts about blackjack."""
+        del reply
+        return {}
+
     def state(self) -> JsonState:
         """Return a snapshot: the episode, its shoe included, and both generators."""
         return self._keeper.state()

@@ -6,6 +6,7 @@ Operators may also be written × ÷ −, and the formula's key may be `current f
 """
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from gtr_turbo.core.turns import ParsedReply
 from gtr_turbo.envs import replies
@@ -28,10 +29,17 @@ def write_reply(
 
 def parse_reply(text: str, actions: Collection[str]) -> ParsedReply:
     """Return what a reply says to do, where `actions` are the game's words."""
+    return replies.parse_reply(text, _form(actions))
 
+
+def named_fields(text: str) -> dict[str, Any]:
+    """Return the fields of a reply by the names in `REPLY_KEYS`; empty when it cannot be read."""
+    return replies.named_fields(text, _form(()))
+
+
+def _form(actions: Collection[str]) -> replies.ReplyForm:
     def read_action(text: str) -> str | None:
         word = _SYNONYMS.get(text, text)
         return word if word in actions else None
 
-    form = replies.ReplyForm(keys=REPLY_KEYS, read_action=read_action, other_keys=_OTHER_KEYS)
-    return replies.parse_reply(text, form)
+    return replies.ReplyForm(keys=REPLY_KEYS, read_action=read_action, other_keys=_OTHER_KEYS)

@@ -1,6 +1,7 @@
 """A card game as a task: deals, shows, reads replies, keeps the rules."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -8,12 +9,12 @@ import numpy as np
 
 from gtr_turbo.core.turns import JsonState, Observation, StepResult
 from gtr_turbo.envs.base import AbstractTask, Demonstration
-from gtr_turbo.envs.cards import expert, render
+from gtr_turbo.envs.cards import expert, judge, render
 from gtr_turbo.envs.cards.formula import BLANK, EQUALS, NUMBERS, evaluate
 from gtr_turbo.envs.cards.games import CardGame
 from gtr_turbo.envs.cards.hands import Card, Hand, check_deal, deal, hand_values
 from gtr_turbo.envs.cards.prompts import formula_text, write_prompt
-from gtr_turbo.envs.cards.replies import parse_reply, write_reply
+from gtr_turbo.envs.cards.replies import named_fields, parse_reply, write_reply
 from gtr_turbo.envs.cards.rules import CardRules
 from gtr_turbo.envs.episodes import EpisodeKeeper, make_generator
 
@@ -162,14 +163,12 @@ class CardTask(AbstractTask):
         no right plan is left, the expert says so and hands in what stands there, which is the
         cheapest way out.
         """
-        episode, written = self._keeper.running, self._written
+        _ = self._keeper.running
+        written = self._written
         if mistake:
             plan = expert.wrong_plan(self.game, self.rules, self._values, written, generator)
         else:
-            room = self._step_limit - episode.num_steps - 1
-            if self.rules.length_limit == "tokens":
-                room = min(room, self.rules.max_tokens - len(self.formula))
-            plan = expert.right_plan(self.game, self.rules, self._values, written, room)
+            plan = expert.right_plan(self.game, self.rules, self._values, written, self._room)
         trace: list[Demonstration] = []
         while not self._keeper.current.ended:
             rest = () if plan is None else plan[len(self._written) :]
@@ -178,6 +177,20 @@ class CardTask(AbstractTask):
             trace.append(Demonstration(observation=self.observation, reply=reply))
             self.step(reply)
         return trace
+
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return whether cards and plan of a reply are right, and whether its action follows."""
+        return judge.judge_thought(
+            named_fields(reply),
+            parse_reply(reply, self.actions).action,
+            judge.Table(
+                game=self.game,
+                rules=self.rules,
+                hand=self.hand,
+                written=self._written,
+                room=self._room,
+            ),
+        )
 
     def state(self) -> JsonState:
         """Return a snapshot: the episode and both generators."""
@@ -201,6 +214,14 @@ class CardTask(AbstractTask):
     def _step_limit(self) -> int:
         limits = {"steps": self.rules.max_steps, "tokens": REGISTERED_STEP_LIMIT}
         return limits[self.rules.length_limit]
+
+    @property
+    def _room(self) -> int:
+        """How many tokens may still be written before the ``=``."""
+        room = self._step_limit - self._keeper.current.num_steps - 1
+        if self.rules.length_limit == "tokens":
+            room = min(room, self.rules.max_tokens - len(self.formula))
+        return room
 
     @property
     def _is_too_long(self) -> bool:

@@ -187,6 +187,11 @@ class GymnasiumTask(AbstractTask):
         stage = self._stage()
         return demonstrate_wrong(stage, generator) if mistake else demonstrate_right(stage)[0]
 
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return nothing: no rules judge thoughts about an environment of others."""
+        del reply
+        return {}
+
     def state(self) -> JsonState:
         """Return a snapshot: the episode's seed and steps, and a hash of what is shown."""
         state = self._keeper.state()

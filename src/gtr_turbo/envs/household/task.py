@@ -179,6 +179,11 @@ class HouseholdTask(AbstractTask):
             self.step(reply)
         return trace
 
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return nothing: no rules judge thoughts about household chores."""
+        del reply
+        return {}
+
     def state(self) -> JsonState:
         """Return a snapshot: the episode and both generators."""
         return self._keeper.state()

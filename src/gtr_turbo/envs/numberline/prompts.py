@@ -1,8 +1,16 @@
 """The text beside the picture, and the expert's words."""
 
+from typing import Any
+
 from gtr_turbo.core.turns import ParsedReply
 from gtr_turbo.envs import replies
-from gtr_turbo.envs.numberline.rules import ACTIONS, MINUS, PLUS, NumberLineRules
+from gtr_turbo.envs.numberline.rules import (
+    ACTIONS,
+    LARGEST_POSITION,
+    MINUS,
+    PLUS,
+    NumberLineRules,
+)
 
 REPLY_KEYS = ("current number", "target number", "thoughts", "action")
 """Keys of a reply, in the order in which they are written."""
@@ -48,6 +56,23 @@ def parse_reply(text: str) -> ParsedReply:
     return replies.parse_reply(text, _FORM)
 
 
+def judge_thought(text: str, current: int, target: int) -> dict[str, bool]:
+    """Return what holds of a reply's thoughts where these two numbers are shown.
+
+    `numbers_right`: both numbers are those in the picture. `action_follows`: the action leads from
+    the number that the reply calls current to the one that it calls the target.
+    """
+    fields = replies.named_fields(text, _FORM)
+    own, goal = (_read_number(fields.get(key)) for key in REPLY_KEYS[:2])
+    return {
+        "numbers_right": (own, goal) == (current, target),
+        "action_follows": own is not None
+        and goal is not None
+        and own != goal
+        and parse_reply(text).action == (PLUS if own < goal else MINUS),
+    }
+
+
 def reasoned_reply(current: int, target: int, rules: NumberLineRules) -> str:
     """Return the expert's reply of one who reads these two numbers, which differ."""
     is_below = current < target
@@ -62,6 +87,12 @@ def reasoned_reply(current: int, target: int, rules: NumberLineRules) -> str:
             f"than {target}, so I {'add one' if is_below else 'take one away'}."
         )
     return write_reply(str(current), str(target), thoughts, action, compact=compact)
+
+
+def _read_number(value: Any) -> int | None:
+    """Return a number that a reply names; None for what is no number of a line."""
+    text = str(value).strip() if isinstance(value, str | int) else ""
+    return int(text) if text.isdecimal() and len(text) <= len(str(LARGEST_POSITION)) else None
 
 
 def _read_action(text: str) -> str | None:

@@ -12,6 +12,7 @@ from gtr_turbo.envs.base import AbstractTask, Demonstration, TaskEntry
 from gtr_turbo.envs.episodes import EpisodeKeeper, make_generator
 from gtr_turbo.envs.numberline import render
 from gtr_turbo.envs.numberline.prompts import (
+    judge_thought,
     parse_reply,
     reasoned_reply,
     write_prompt,
@@ -163,6 +164,10 @@ class NumberLineTask(AbstractTask):
             self.step(reply)
             episode = self._keeper.current
         return trace
+
+    def judge_thought(self, reply: str) -> Mapping[str, bool]:
+        """Return whether both numbers are read right, and whether the action follows from them."""
+        return judge_thought(reply, self.position, self.goal)
 
     def state(self) -> JsonState:
         """Return a snapshot: the episode and both generators."""
