@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gtr_turbo import cli
+from gtr_turbo.arms import ARMS
 from gtr_turbo.core.config import Config, flatten
 from gtr_turbo.presets import PRESETS
 from tests.console import TINY, Console
@@ -26,11 +27,12 @@ def test_nothing_at_all_is_answered_with_the_help(console: Console) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("train", ["--run-dir", "--preset", "--resume", "--dry-run", *PRESETS]),
+        ("train", ["--run-dir", "--preset", "--arm", "--resume", "--dry-run", *PRESETS, *ARMS]),
         ("sft", ["--out", "--preset", *PRESETS]),
-        ("eval", ["--who", "agent,teacher,initial", "--episodes", "--temperature", "--json"]),
+        ("eval", ["--who", "agent,teacher,initial", "--episodes", "--samples", "--json"]),
         ("merge", ["--method", "--density", "--base", "--weights", "--out", "--config"]),
         ("report", ["PATH"]),
+        ("compare", ["PATH", "--out", "--jobs", "--gpus", "--only", "--report-only", "--dry-run"]),
         ("env", ["list", "check NAME"]),
         ("env list", ["gtr-turbo env list"]),
         ("env check", ["Registered task"]),
@@ -48,7 +50,7 @@ def test_training_help_lists_every_field_with_its_value(console: Console) -> Non
     for key in flatten(Config().model_dump()):
         assert f"  --{key}" in defaults
     assert "--guidance.kind kl " in defaults
-    assert "(none | kl)" in defaults
+    assert "(none | kl | sft | distillation | constant)" in " ".join(defaults.split())
     assert "--section.field VALUE" in defaults
     assert "--model.finetuning lora" in defaults
     assert "--model.finetuning full" in preset
@@ -66,7 +68,8 @@ import sys
 from gtr_turbo.cli import main
 assert "torch" not in sys.modules, "at import"
 for command in ("--help", "train --help", "sft --help", "eval --help", "merge --help",
-                "report --help", "env list", "env check ezpoints", "--version",
+                "report --help", "compare --help", "compare no/such.yaml", "env list",
+                "env check ezpoints", "--version",
                 "train --preset ezpoints-tiny --dry-run", "train --preset nope",
                 "train --ppo.clp 1", "train --model.path /no/such"):
     main(command.split())

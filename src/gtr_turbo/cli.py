@@ -1,7 +1,6 @@
 """The command line: train, sft, eval, merge, report, compare, env list, env check, play."""
 
 import dataclasses
-import json
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -213,31 +212,15 @@ def _eval(arguments: Sequence[str]) -> None:
     _check_run(args.run_dir)
     if args.episodes is not None and args.episodes < 1:
         raise ConfigError(f"`--episodes` must be at least 1, got {args.episodes}.")
+    if args.samples < 1:
+        raise ConfigError(f"`--samples` must be at least 1, got {args.samples}.")
     if args.temperature is not None and not 0 < args.temperature < float("inf"):
         raise ConfigError(f"`--temperature` must be positive and finite, got {args.temperature}.")
     if args.json is not None and not args.json.absolute().parent.is_dir():
         raise ConfigError(f"`--json` names a file in {args.json.parent}, which there is not.")
-    from gtr_turbo.train.pipeline import evaluate_run
+    from gtr_turbo.commands.evaluation import evaluate_in_terminal
 
-    found = evaluate_run(args.run_dir, args.who, args.episodes, args.temperature)
-    low, high = found["ci95"]
-    solvable = found["solvable_success_rate"]
-    table = Table(title=escape(f"{args.who} of {args.run_dir}, panel {found['panel_sha256'][:12]}"))
-    for column in ("success", "95 % interval", "return", "episodes", "success on solvable ones"):
-        table.add_column(column)
-    table.add_row(
-        f"{found['success_rate']:.1%}",
-        f"{low:.1%} – {high:.1%}",
-        f"{found['return']:.2f}",
-        str(found["episodes"]),
-        "-" if solvable is None else f"{solvable:.1%} of {found['solvable_episodes']}",
-    )
-    Console().print(table)
-    if len(found["by_kind"]) > 1:
-        for kind, own in found["by_kind"].items():
-            print(f"{kind}: {own['success_rate']:.1%} of {own['episodes']}")
-    if args.json is not None:
-        args.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    evaluate_in_terminal(args, Console())
 
 
 def _check_run(path: Path) -> None:

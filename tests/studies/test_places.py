@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from gtr_turbo.core.config import Config, parse_config
 from gtr_turbo.errors import ResumeError
 from gtr_turbo.runstate import RunDirectory
-from gtr_turbo.studies.places import StudyPlaces, is_finished
+from gtr_turbo.studies.places import StudyPlaces, has_samples, is_finished
 from gtr_turbo.studies.study import StudyRun
 
 
@@ -58,3 +59,16 @@ def test_a_run_whose_configuration_cannot_be_read_is_named(directory: Path) -> N
     (directory / "config.yaml").write_text("ppo: {clop: 1}\n")
     with pytest.raises(ResumeError, match="kl-seed1 was made under other settings: there is no"):
         is_finished(directory, run())
+
+
+def test_samples_are_those_of_the_finished_agent(directory: Path) -> None:
+    samples, summary = directory / "samples.json", directory / "summary.json"
+    assert not has_samples(directory, 2)
+    summary.write_text('{"updates": 3}')
+    assert not has_samples(directory, 2)
+    samples.write_text('{"samples": ["10", "01"]}')
+    assert has_samples(directory, 2)
+    assert not has_samples(directory, 3)
+    newer = samples.stat().st_mtime_ns + 1
+    os.utime(summary, ns=(newer, newer))  # the run went on to more updates
+    assert not has_samples(directory, 2)

@@ -176,3 +176,29 @@ def test_finished_runs_are_left_out_and_others_settings_refused(tmp_path: Path) 
     changed = write_study(tmp_path / "study.yaml", overrides={"ppo.clip": 0.3})
     with pytest.raises(ResumeError, match="the run rl4vlm-seed0 was made under other settings"):
         plan_jobs(places, planned_runs(read_study(changed)))
+
+
+def test_hands_are_played_again_after_each_run(tmp_path: Path) -> None:
+    runs = planned_runs(read_study(write_study(tmp_path / "study.yaml", seeds=[0])))
+    places = StudyPlaces(tmp_path / "out")
+    jobs = plan_jobs(places, runs, 4)
+    assert [(made.name, made.needs) for made in jobs] == [
+        ("rl4vlm-seed0", None),
+        ("samples-rl4vlm-seed0", "rl4vlm-seed0"),
+        ("static-seed0", None),
+        ("samples-static-seed0", "static-seed0"),
+    ]
+    path = places.run("rl4vlm-seed0")
+    assert jobs[1].command == (
+        "eval",
+        str(path),
+        "--samples",
+        "4",
+        "--json",
+        f"{path}/samples.json",
+    )
+    RunDirectory.open(path, runs[0].config, resume=False).close()
+    (path / "summary.json").write_text('{"updates": 1}')
+    assert plan_jobs(places, runs, 4)[0].name == "samples-rl4vlm-seed0"
+    (path / "samples.json").write_text('{"samples": ["1", "0", "1", "1"]}')
+    assert plan_jobs(places, runs, 4)[0].name == "static-seed0"

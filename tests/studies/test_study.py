@@ -8,7 +8,7 @@ from gtr_turbo.arms import ARMS
 from gtr_turbo.core.config import flatten
 from gtr_turbo.errors import ConfigError, GtrTurboError
 from gtr_turbo.presets import make_preset
-from gtr_turbo.studies.study import Study, arms_of, baseline_of, planned_runs, read_study
+from gtr_turbo.studies.study import arms_of, baseline_of, planned_runs, read_study
 from tests.structure.source import ROOT
 
 FILES = sorted((ROOT / "studies").glob("*.yaml"))
@@ -107,4 +107,3 @@ def test_a_study_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("[1]")
     with pytest.raises(ConfigError, match="must hold a mapping"):
         read_study(tmp_path / "list.yaml")
-    assert Study.model_config["extra"] == "forbid"

@@ -18,7 +18,7 @@ from gtr_turbo.studies.page import study_page
 from gtr_turbo.studies.places import StudyPlaces, is_finished
 from gtr_turbo.studies.progress import StudyProgress
 from gtr_turbo.studies.results import StudyResults, read_results
-from gtr_turbo.studies.runner import Failure, Runner, plan_jobs
+from gtr_turbo.studies.runner import START_PREFIX, Failure, Runner, plan_jobs
 from gtr_turbo.studies.study import Study, StudyRun, arms_of, planned_runs, read_study
 from gtr_turbo.studies.tables import arms_csv, markdown, runs_csv
 
@@ -44,7 +44,7 @@ def compare(arguments: CompareArguments, console: Console) -> int:
         write_text_atomically(places.home / STUDY_FILE, text)
         for run in runs:  # also those that are not asked for: nothing may be mixed
             is_finished(places.run(run.name), run)
-        jobs = plan_jobs(places, [] if arguments.report_only else chosen)
+        jobs = plan_jobs(places, [] if arguments.report_only else chosen, study.samples)
         with StudyProgress(len(jobs), console) as progress:
             runner = Runner(places, slots, progress, one_thread=study.threads == 1)
             failures = runner.run(jobs)
@@ -100,11 +100,11 @@ def _show_plan(
         fields = ", ".join(f"{key} {value}" for key, value in own.items())
         print_line(console, f"{arm:20} {fields}")
     missing = [run.name for run in runs if not is_finished(places.run(run.name), run)]
-    jobs = plan_jobs(places, runs)
+    starts = sum(job.name.startswith(START_PREFIX) for job in plan_jobs(places, runs))
     print_line(
         console,
         f"{study.name}: {len(runs)} runs of {len(study.seeds)} seeds in {places.home},"
-        f" {len(missing)} of them missing ({len(jobs) - len(missing)} shared starts).",
+        f" {len(missing)} of them missing ({starts} shared starts).",
     )
 
 

@@ -6,6 +6,9 @@ from typing import Annotated, Literal, final
 
 import tyro
 
+Who = Literal["agent", "teacher", "initial"]
+"""Policies of a run."""
+
 
 @final
 @dataclass(frozen=True)
@@ -54,8 +57,10 @@ class EvalArguments:
     """Directory of the run."""
     episodes: int | None = None
     """Episodes of the panel; the run's own number by default."""
-    who: Literal["agent", "teacher", "initial"] = "agent"
+    who: Who = "agent"
     """Whose play is measured."""
+    samples: int = 1
+    """Times that each episode is played; more than one gives pass@k for k up to it."""
     temperature: float | None = None
     """Sampling temperature; the run's own by default."""
     json: Path | None = None

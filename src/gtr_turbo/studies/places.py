@@ -13,7 +13,7 @@ All of it is below the study's own directory.
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from gtr_turbo.core.config import differences, parse_config, read_yaml
 from gtr_turbo.errors import ConfigError, ResumeError
@@ -44,6 +44,20 @@ class StudyPlaces:
     def start(self, key: str) -> Path:
         """Return the directory of a shared start."""
         return self.home / "starts" / key
+
+
+SAMPLES_FILE: Final = "samples.json"
+"""In a run: its agent's panel, every hand played several times."""
+
+
+def has_samples(directory: Path, count: int) -> bool:
+    """Return whether a run's agent, as it is, has played every hand of the panel `count` times."""
+    file, summary = directory / SAMPLES_FILE, directory / SUMMARY_FILE
+    if not (file.is_file() and summary.is_file()):
+        return False
+    if file.stat().st_mtime_ns < summary.stat().st_mtime_ns:
+        return False  # the run went on after it
+    return len(json.loads(file.read_bytes()).get("samples", [])) == count
 
 
 def is_finished(directory: Path, run: StudyRun) -> bool:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
@@ -11,14 +12,12 @@ import numpy as np
 from gtr_turbo.errors import ConfigError
 from gtr_turbo.metrics import METRICS_FILE, read_metrics
 from gtr_turbo.report.records import EVALUATIONS_FILE, SUMMARY_FILE, read_lines
-from gtr_turbo.studies.places import StudyPlaces, is_finished
+from gtr_turbo.studies.places import SAMPLES_FILE, StudyPlaces, has_samples, is_finished
 from gtr_turbo.studies.statistics import Scores, Table
 from gtr_turbo.studies.study import Study, StudyRun, arms_of, baseline_of
 
 COST_METRIC: Final = "corrector_cost"
 CORRECTOR_TOKENS: Final = ("corrector_input_tokens", "corrector_output_tokens")
-SAMPLES_FILE: Final = "samples.json"
-"""In a run: its agent's panel, every hand played several times."""
 SECONDS_PER_MINUTE: Final = 60
 
 
@@ -88,8 +87,9 @@ class StudyResults:
     def outcomes(self, arm: str, who: str, seeds: Sequence[int] | None = None) -> Table | None:
         """Return what was solved, seeds × hands; None where a run has no such policy."""
         runs = [run for run in self.arms[arm] if seeds is None or run.seed in seeds]
-        marks = [(run.summary.get(who) or {}).get("outcomes") for run in runs]
-        if not marks or None in marks:
+        found = [(run.summary.get(who) or {}).get("outcomes") for run in runs]
+        marks = [line for line in found if line is not None]
+        if not marks or len(marks) < len(runs):
             return None
         return np.array([[mark == "1" for mark in line] for line in marks], dtype=np.int64)
 
@@ -111,7 +111,7 @@ def read_results(study: Study, runs: Sequence[StudyRun], places: StudyPlaces) ->
         if not is_finished(directory, run):
             missing.append(run.name)
             continue
-        metrics, samples = directory / METRICS_FILE, directory / SAMPLES_FILE
+        metrics = directory / METRICS_FILE
         found[run.arm].append(
             RunResult(
                 arm=run.arm,
@@ -119,12 +119,18 @@ def read_results(study: Study, runs: Sequence[StudyRun], places: StudyPlaces) ->
                 summary=json.loads((directory / SUMMARY_FILE).read_bytes()),
                 evaluations=read_lines(directory / EVALUATIONS_FILE),
                 metrics=read_metrics(metrics) if metrics.is_file() else [],
-                samples=json.loads(samples.read_bytes()) if samples.is_file() else None,
+                samples=_samples(directory, study.samples),
             )
         )
     _refuse_other_panels([result for results in found.values() for result in results])
     arms = {arm: results for arm, results in found.items() if results}
     return StudyResults(study=study, arms=arms, missing=missing)
+
+
+def _samples(directory: Path, count: int) -> dict[str, Any] | None:
+    if count == 1 or not has_samples(directory, count):
+        return None
+    return json.loads((directory / SAMPLES_FILE).read_bytes())
 
 
 def _refuse_other_panels(results: Sequence[RunResult]) -> None:

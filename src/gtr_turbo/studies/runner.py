@@ -16,11 +16,13 @@ from gtr_turbo.core.lock import DirectoryLock
 from gtr_turbo.errors import RunLockedError
 from gtr_turbo.runstate import LOCK_FILE
 from gtr_turbo.studies.child import arguments_of
-from gtr_turbo.studies.places import StudyPlaces, is_finished
+from gtr_turbo.studies.places import SAMPLES_FILE, StudyPlaces, has_samples, is_finished
 from gtr_turbo.studies.progress import AbstractStudyProgress
 from gtr_turbo.studies.starts import give_start, is_whole, start_config, start_key
 from gtr_turbo.studies.study import StudyRun
 
+START_PREFIX: Final = "start-"
+"""Jobs that make a shared start are called like this."""
 POLL_SECONDS: Final = 0.1
 GRACE_SECONDS: Final = 10.0
 """Time that a child has to end when it is asked to; then it is killed."""
@@ -70,19 +72,24 @@ class _Active:
     log: IO[bytes]
 
 
-def plan_jobs(places: StudyPlaces, runs: Sequence[StudyRun]) -> list[Job]:
-    """Return the jobs that are missing, each start before the runs that need it.
+def plan_jobs(places: StudyPlaces, runs: Sequence[StudyRun], num_samples: int = 1) -> list[Job]:
+    """Return the jobs that are missing: starts, runs, and panels that are played several times.
 
-    Raises ResumeError when a run is there that was made under other settings.
+    Each job comes after the one that it needs. Raises ResumeError when a run is there that was made
+    under other settings.
     """
     jobs: dict[str, Job] = {}
-    missing = [run for run in runs if not is_finished(places.run(run.name), run)]
-    for run in missing:
-        start = start_config(run.config)
-        needs = None if start is None else f"start-{start_key(start)}"
-        if start is not None and needs is not None and needs not in jobs:
-            jobs[needs] = _start_job(places, needs, start)
-        jobs[run.name] = _run_job(places, run, start, needs)
+    for run in runs:
+        directory = places.run(run.name)
+        if not is_finished(directory, run):
+            start = start_config(run.config)
+            needs = None if start is None else f"{START_PREFIX}{start_key(start)}"
+            if start is not None and needs is not None and needs not in jobs:
+                jobs[needs] = _start_job(places, needs, start)
+            jobs[run.name] = _run_job(places, run, start, needs)
+        if num_samples > 1 and (run.name in jobs or not has_samples(directory, num_samples)):
+            name = f"samples-{run.name}"
+            jobs[name] = _samples_job(places, run, name, num_samples)
     return list(jobs.values())
 
 
@@ -122,6 +129,21 @@ def _run_job(places: StudyPlaces, run: StudyRun, start: Config | None, needs: st
         needs=needs,
         is_done=lambda: is_finished(directory, run),
         prepare=prepare,
+    )
+
+
+def _samples_job(places: StudyPlaces, run: StudyRun, name: str, count: int) -> Job:
+    directory = places.run(run.name)
+    named = {"--samples": count, "--json": directory / SAMPLES_FILE}
+    options = [str(word) for pair in named.items() for word in pair]
+    return Job(
+        name=name,
+        config=run.config,
+        directory=directory,
+        command=("eval", str(directory), *options),
+        needs=run.name,
+        is_done=lambda: has_samples(directory, count),
+        prepare=lambda: None,
     )
 
 
