@@ -14,6 +14,7 @@ from gtr_turbo.core.batch import Scores, TokenRows
 from gtr_turbo.core.config import Config, CriticConfig, LoraConfig, ModelConfig, parse_config
 from gtr_turbo.core.seeding import seed_everything, stream_seed
 from gtr_turbo.core.turns import Observation, Prompt, Reply, SamplingSettings
+from gtr_turbo.envs.cards.task import CardTask
 from gtr_turbo.envs.registry import make_task
 from gtr_turbo.errors import ConfigError
 from gtr_turbo.evaluate import Evaluation, evaluate, evaluate_samples, wilson_interval
@@ -249,6 +250,7 @@ def test_the_numbers_keep_their_names_in_json() -> None:
         by_kind={"heat": (1, 2), "pick": (3, 6)},
         panel_sha256="abc",
         outcomes="10010110",
+        thoughts={"cards_right": 0.25, "judged": 16},
     )
     assert found.to_json() == {
         "success_rate": 0.5,
@@ -263,6 +265,7 @@ def test_the_numbers_keep_their_names_in_json() -> None:
         },
         "panel_sha256": "abc",
         "outcomes": "10010110",
+        "thoughts": {"cards_right": 0.25, "judged": 16},
     }
     assert json.loads(json.dumps(found.to_json())) == found.to_json()
 
@@ -334,3 +337,32 @@ def test_one_sample_is_one_evaluation(policy: VlmPolicy) -> None:
     assert evaluate_samples(policy, small(), None, 1) == evaluate(policy, small()).to_json()
     with pytest.raises(ConfigError, match="number of samples must be at least 1, got 0"):
         evaluate_samples(policy, small(), None, 0)
+
+
+# -------------------------------------------------------------------------- what thoughts are worth
+
+
+def test_an_expert_thinks_well_and_a_babbler_is_judged_too(policy: VlmPolicy) -> None:
+    config = small()
+    replies, _ = expert_replies(config, range(6))
+    good = evaluate(ScriptedPolicy(replies), config).thoughts
+    assert good == {"cards_right": 1, "plan_right": 1, "action_follows": 1, "judged": 24}
+    bad = evaluate(policy, config).thoughts
+    assert (bad["cards_right"], bad["plan_right"], bad["action_follows"]) == (0, 0, 0)
+    assert bad["judged"] > 24
+
+
+def test_each_rate_is_over_the_turns_that_it_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four turns of one hand: judged good and bad, not judged at all, and in part."""
+    verdicts = [{"a": True, "b": False}, {}, {"a": False}, {"a": True, "b": True}]
+    config = small(evaluation={"num_episodes": 1})
+    found = iter(verdicts)
+    monkeypatch.setattr(CardTask, "judge_thought", lambda task, reply: next(found))
+    thoughts = evaluate(ScriptedPolicy(expert_replies(config, [0])[0]), config).thoughts
+    assert thoughts == {"a": pytest.approx(2 / 3), "b": 0.5, "judged": 3}
+
+
+def test_a_task_without_rules_for_thoughts_judges_none() -> None:
+    config = small(task={"name": "blackjack", "rules": {}, "evaluation_rules": {}})
+    replies, _ = expert_replies(config, range(6))
+    assert evaluate(ScriptedPolicy(replies), config).thoughts == {"judged": 0}

@@ -2,7 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -37,6 +38,9 @@ class Evaluation:
     """Hash of the panel's first states: equal hashes mean the same episodes."""
     outcomes: str
     """One digit per episode in the panel's order, 1 where it was solved."""
+    thoughts: Mapping[str, float | int]
+    """What the task's rules find of the thoughts: name → share of the turns in which it was to be
+    judged and was good; `judged`: turns about which the rules say anything."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers under the names of `summary.json`."""
@@ -53,6 +57,7 @@ class Evaluation:
             },
             "panel_sha256": self.panel_sha256,
             "outcomes": self.outcomes,
+            "thoughts": dict(self.thoughts),
         }
 
 
@@ -110,6 +115,7 @@ def evaluate(
         by_kind={kind: _count(outcomes, kind) for kind in kinds},
         panel_sha256=panel.hexdigest(),
         outcomes="".join("1" if win else "0" for win in wins),
+        thoughts=_share_of_good(verdict for outcome in outcomes for verdict in outcome.verdicts),
     )
 
 
@@ -152,6 +158,20 @@ class _Outcome:
     success: bool
     task_return: float
     solvable: bool
+    verdicts: tuple[Mapping[str, bool], ...]
+    """What the task's rules found of the thought of each turn."""
+
+
+def _share_of_good(verdicts: Iterable[Mapping[str, bool]]) -> dict[str, float | int]:
+    """Return the rate of each judgement, and in how many turns there was any."""
+    num_good, num_judged = Counter[str](), Counter[str]()
+    num_turns = 0
+    for verdict in verdicts:
+        num_turns += bool(verdict)
+        num_judged.update(verdict.keys())
+        num_good.update(name for name, is_good in verdict.items() if is_good)
+    rates = {name: num_good[name] / num_judged[name] for name in sorted(num_judged)}
+    return {**rates, "judged": num_turns}
 
 
 def _count(outcomes: Sequence[_Outcome], kind: str) -> tuple[int, int]:
@@ -172,21 +192,28 @@ def _play(
     """Return how one episode of each task went, played side by side."""
     returns = [0.0] * len(tasks)
     wins = [False] * len(tasks)
+    verdicts: list[list[Mapping[str, bool]]] = [[] for _ in tasks]
     open_tasks = list(range(len(tasks)))
     while open_tasks:
         prompts = policy.encode([tasks[index].observation for index in open_tasks])
         still_open: list[int] = []
         for index, reply in zip(open_tasks, respond(prompts), strict=True):
+            verdicts[index].append(tasks[index].judge_thought(reply.text))
             result = tasks[index].step(reply.text)
             returns[index] += result.rewards["task"]
             wins[index] = wins[index] or result.success
             if not (result.terminated or result.truncated):
                 still_open.append(index)
         open_tasks = still_open
-    ended = zip(wins, returns, tasks, strict=True)
     return [
-        _Outcome(kind=t.episode_kind, success=win, task_return=value, solvable=t.solvable)
-        for win, value, t in ended
+        _Outcome(
+            kind=task.episode_kind,
+            success=win,
+            task_return=value,
+            solvable=task.solvable,
+            verdicts=tuple(found),
+        )
+        for win, value, task, found in zip(wins, returns, tasks, verdicts, strict=True)
     ]
 
 
