@@ -82,16 +82,21 @@ def read_request(connection: socket.socket) -> tuple[str, dict[str, Any]]:
     """Return the head and the JSON body of a request."""
     data = b""
     while b"\r\n\r\n" not in data:
-        part = connection.recv(65536)
-        if not part:
-            raise OSError("the client left")
-        data += part
+        data += receive(connection)
     head, _, body = data.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").lower().split("\r\n")
     length = next(int(line.split(":")[1]) for line in lines if line.startswith("content-length:"))
     while len(body) < length:
-        body += connection.recv(65536)
+        body += receive(connection)
     return head.decode("latin-1"), json.loads(body)
+
+
+def receive(connection: socket.socket) -> bytes:
+    """Return what came next. Raises OSError when nothing will."""
+    part = connection.recv(65536)
+    if not part:
+        raise OSError("the client left")
+    return part
 
 
 # -------------------------------------------------------------------------------------- behaviours

@@ -35,7 +35,7 @@ TASKS: list[tuple[str, dict]] = [
     ("points24", {"only_solvable": True}),
     ("numberline", {}),
     ("blackjack", {}),
-    ("household", {"expert": "planner"}),
+    ("household", {"expert": "planner", "num_scenes": 1, "max_steps": 12}),
 ]
 
 

@@ -17,6 +17,8 @@ from gtr_turbo.envs.cards.solver import Formula, join
 _MISTAKE_TRIES = 200
 """A random formula of two cards misses the target half of the time at worst, bar rare hands."""
 _NUMBER_LEVEL = 3
+_NUM_ADVISED = 5
+"""Formulas that advice names: four cards can have dozens."""
 
 
 def right_plan(
@@ -26,14 +28,35 @@ def right_plan(
 
     `room` is the number of tokens that may still be written before the ``=``.
     """
-    plans = [
+    plans = right_plans(game, rules, values, written, room)
+    if not plans:
+        return None
+    return min(plans, key=lambda plan: (len(plan), _places(plan, values), plan))
+
+
+def right_plans(
+    game: CardGame, rules: CardRules, values: Sequence[int], written: Formula, room: int
+) -> list[Formula]:
+    """Return every right formula that continues what is `written` and fits into the room."""
+    return [
         plan
         for plan in game.plans(tuple(values), rules)
         if plan[: len(written)] == written and len(plan) - len(written) <= room
     ]
+
+
+def write_advice(rules: CardRules, plans: Sequence[Formula], reply: str) -> str:
+    """Return what a solver tells a teacher: right formulas from here, and the expert's `reply`.
+
+    `plans` are the right formulas that continue what stands; where there are none the reply is left
+    out, for there is nothing right to say.
+    """
     if not plans:
-        return None
-    return min(plans, key=lambda plan: (len(plan), _places(plan, values), plan))
+        return f"It is hopeless: no right formula for {rules.target} continues what stands."
+    shortest = sorted(plans, key=lambda plan: (len(plan), plan))[:_NUM_ADVISED]
+    formulas = ", ".join(f"{''.join(plan)}={rules.target}" for plan in shortest)
+    more = "" if len(plans) <= _NUM_ADVISED else f", and {len(plans) - _NUM_ADVISED} more"
+    return f"Right formulas that continue what stands: {formulas}{more}.\n{reply}"
 
 
 def _places(plan: Formula, values: Sequence[int]) -> tuple[int, ...]:

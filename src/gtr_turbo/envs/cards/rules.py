@@ -45,6 +45,9 @@ class CardRules(BaseModel):
     """Tokens after which a further step is refused under `length_limit: tokens`."""
     end_at_first_penalty: bool = False
     """The first negative reward ends the episode: early truncation, for training only."""
+    end_when_hopeless: bool = False
+    """A turn after which no right formula continues what stands ends the episode with
+    `reward_failure`: GTR's early truncation by its corrector, for training only."""
 
     reward_success: float = 10.0
     """For ``=`` on a right formula."""
@@ -57,6 +60,9 @@ class CardRules(BaseModel):
     """`table`: 300 × 300 pixels as in the lineage; `compact`: one 28 × 28 cell for each card."""
     prompt: Literal["full", "compact"] = "full"
     """`full`: role, rules and template; `compact`: target and formula only, for tiny models."""
+
+    advice: bool = False
+    """Whether `Observation.advice` tells what the solver says, for a teacher; never the prompt."""
 
     @model_validator(mode="after")
     def _check_ranks(self) -> "CardRules":

@@ -134,20 +134,17 @@ class CardTask(AbstractTask):
         if self.rules.end_at_first_penalty and outcome.reward < 0 and not outcome.truncated:
             terminated = True
         truncated = not terminated and (outcome.truncated or num_steps >= self._step_limit)
-        self._keeper.move_to(
-            replace(
-                episode,
-                formula=outcome.formula,
-                num_steps=num_steps,
-                ended=terminated or truncated,
-            )
-        )
+        reward = outcome.reward
+        self._keeper.move_to(replace(episode, formula=outcome.formula, num_steps=num_steps))
+        if self.rules.end_when_hopeless and not (terminated or truncated) and self._is_hopeless:
+            terminated, reward = True, self.rules.reward_failure
+        self._keeper.move_to(replace(self._keeper.current, ended=terminated or truncated))
         self._shown = None
         return StepResult(
             observation=self.observation,
             parsed=parsed,
             legal=outcome.legal and not is_random,
-            rewards={"task": outcome.reward},
+            rewards={"task": reward},
             terminated=terminated,
             truncated=truncated,
             success=outcome.success,
@@ -171,9 +168,7 @@ class CardTask(AbstractTask):
             plan = expert.right_plan(self.game, self.rules, self._values, written, self._room)
         trace: list[Demonstration] = []
         while not self._keeper.current.ended:
-            rest = () if plan is None else plan[len(self._written) :]
-            action = rest[0] if rest else EQUALS
-            reply = self._expert_reply(plan, action)
+            reply = self._expert_reply(plan)
             trace.append(Demonstration(observation=self.observation, reply=reply))
             self.step(reply)
         return trace
@@ -272,9 +267,27 @@ class CardTask(AbstractTask):
             else render.draw_table(episode.hand, episode.formula),
             prompt=write_prompt(self.game, self.rules, episode.formula),
             state_key=key,
+            advice=self._advice(),
         )
 
-    def _expert_reply(self, plan: tuple[str, ...] | None, action: str) -> str:
+    def _advice(self) -> str:
+        """Return what a teacher is told of the present state; nothing when the rules say so."""
+        if not self.rules.advice or self._keeper.current.ended:
+            return ""
+        table = (self.game, self.rules, self._values, self._written, self._room)
+        reply = self._expert_reply(expert.right_plan(*table))
+        return expert.write_advice(self.rules, expert.right_plans(*table), reply)
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether no right formula continues what stands and fits into what room there is."""
+        values, written = self._values, self._written
+        return not expert.right_plans(self.game, self.rules, values, written, self._room)
+
+    def _expert_reply(self, plan: tuple[str, ...] | None) -> str:
+        """Return what the expert writes now, with a plan or without one."""
+        rest = () if plan is None else plan[len(self._written) :]
+        action = rest[0] if rest else EQUALS
         compact = self.rules.prompt == "compact"
         return write_reply(
             cards=[card.face if compact else card.name for card in self.hand],

@@ -6,6 +6,7 @@ for it when it is the expert's, word by word.
 """
 
 import json
+import logging
 import threading
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -19,6 +20,8 @@ LOOPBACK: Final = "127.0.0.1"
 MAX_QUESTION_BYTES: Final = 32_000_000
 """A picture of a few megapixels and a long prompt."""
 
+logger = logging.getLogger(__name__)
+
 _PATH: Final = "/v1/chat/completions"
 _IDLE_SECONDS: Final = 30.0
 
@@ -29,8 +32,7 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         """Listen on a free port."""
-        self._http = ThreadingHTTPServer((LOOPBACK, 0), _Handler)
-        self._http.daemon_threads = True
+        self._http = _Server((LOOPBACK, 0), _Handler)
         self._thread = threading.Thread(
             target=self._http.serve_forever,
             kwargs={"poll_interval": 0.05},
@@ -105,6 +107,17 @@ def _section(texts: list[str], heading: str) -> str | None:
     """Return the part of a question below a heading."""
     found = [text.removeprefix(heading) for text in texts if text.startswith(heading)]
     return found[0] if found else None
+
+
+@final
+class _Server(ThreadingHTTPServer):
+    """Threads that end with the process, and no word about clients that left."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Note what went wrong with a connection; the client has noticed by itself."""
+        logger.debug("a connection of %s failed.", client_address, exc_info=True)
 
 
 @final
