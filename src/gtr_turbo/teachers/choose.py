@@ -21,9 +21,12 @@ def make_guide(
 ) -> AbstractTeacher:
     """Return who guides: the weights by comparison, the weights by writing, or somebody else.
 
-    `weights` never get any where nobody with weights guides. `generator` draws what is written.
+    `weights` are those of the last merge, which may have been made for the guard alone: under kind
+    "none" nobody guides all the same. `generator` draws what is written.
     """
     guidance = config.guidance
+    if guidance.kind == "none":
+        return WeightTeacher(guidance, guidance.temperature, config.ppo.micro_batch_size)
     if guidance.kind == "constant":
         return ConstantTeacher(guidance.coef)
     if guidance.kind == "sft":
