@@ -26,8 +26,8 @@ def state(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def command(study: Path, out: Path) -> list[str]:
-    options = ["--out", str(out), "--jobs", "1"]
+def command(study: Path, out: Path, jobs: int = 1) -> list[str]:
+    options = ["--out", str(out), "--jobs", str(jobs)]
     return [sys.executable, "-m", "gtr_turbo", "compare", str(study), *options]
 
 
@@ -44,7 +44,7 @@ def test_a_study_that_is_killed_and_restarted_repeats_no_finished_work(tmp_path:
     assert not (runs[2] / "config.yaml").exists()
     before = state(runs[0])
 
-    done = subprocess.run(command(study, out), capture_output=True, text=True, check=False)
+    done = subprocess.run(command(study, out, 2), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert state(runs[0]) == before
     assert f"started   {names[0]}" not in done.stdout

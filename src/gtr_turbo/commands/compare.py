@@ -18,6 +18,7 @@ from gtr_turbo.studies.page import study_page
 from gtr_turbo.studies.places import StudyPlaces, is_finished
 from gtr_turbo.studies.progress import StudyProgress
 from gtr_turbo.studies.results import StudyResults, read_results
+from gtr_turbo.studies.reuse import take_over
 from gtr_turbo.studies.runner import START_PREFIX, Failure, Runner, plan_jobs
 from gtr_turbo.studies.study import Study, StudyRun, arms_of, planned_runs, read_study
 from gtr_turbo.studies.tables import arms_csv, markdown, runs_csv
@@ -44,6 +45,8 @@ def compare(arguments: CompareArguments, console: Console) -> int:
         write_text_atomically(places.home / STUDY_FILE, text)
         for run in runs:  # also those that are not asked for: nothing may be mixed
             is_finished(places.run(run.name), run)
+        for name in take_over(places, chosen, arguments.reuse):
+            print_line(console, f"copied    {name}")
         jobs = plan_jobs(places, [] if arguments.report_only else chosen, study.samples)
         with StudyProgress(len(jobs), console) as progress:
             runner = Runner(places, slots, progress, one_thread=study.threads == 1)

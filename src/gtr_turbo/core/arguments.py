@@ -82,6 +82,8 @@ class CompareArguments:
     """GPUs that the runs are spread over, as CUDA_VISIBLE_DEVICES names them."""
     only: tuple[str, ...] = ()
     """Arms that are run; all by default."""
+    reuse: tuple[Path, ...] = ()
+    """Directories of other studies, whose finished runs of the same settings are copied."""
     report_only: bool = False
     """Run nothing, compare what is finished."""
     dry_run: bool = False
