@@ -32,6 +32,7 @@ def test_nothing_at_all_is_answered_with_the_help(console: Console) -> None:
         ("eval", ["--who", "agent,teacher,initial", "--episodes", "--samples", "--json"]),
         ("merge", ["--method", "--density", "--base", "--weights", "--out", "--config"]),
         ("report", ["PATH"]),
+        ("judge", ["PATH", "--url", "--model", "--episodes", "--max-cost", "--json"]),
         ("compare", ["PATH", "--out", "--jobs", "--gpus", "--only", "--reuse", "--dry-run"]),
         ("env", ["list", "check NAME"]),
         ("env list", ["gtr-turbo env list"]),

@@ -1,4 +1,4 @@
-"""The command line: train, sft, eval, merge, report, compare, env list, env check, play."""
+"""The command line: train, sft, eval, merge, report, judge, compare, env list, env check, play."""
 
 import dataclasses
 import logging
@@ -22,6 +22,7 @@ from gtr_turbo.core.arguments import (
     EnvCheckArguments,
     EnvListArguments,
     EvalArguments,
+    JudgeArguments,
     MergeArguments,
     PlayArguments,
     ReportArguments,
@@ -288,6 +289,14 @@ def _report(arguments: Sequence[str]) -> None:
     print(f"wrote {write_report(args.run_dir)}")
 
 
+def _judge(arguments: Sequence[str]) -> None:
+    from gtr_turbo.commands.judge import judge_run
+
+    args = _read(JudgeArguments, "judge", arguments)
+    _check_run(args.run_dir)
+    judge_run(args, Console())
+
+
 def _compare(arguments: Sequence[str]) -> None:
     from gtr_turbo.commands.compare import compare
 
@@ -324,6 +333,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
     "eval": (_eval, "measure a run's agent or teacher on the fixed panel"),
     "merge": (_merge, "merge checkpoints into a model or an adapter"),
     "report": (_report, "write a run's report.html again"),
+    "judge": (_judge, "have a model score the thoughts that a run has saved"),
     "compare": (_compare, "run what a study lacks, and compare its arms"),
     "env": (_env, "list: the tasks; check NAME: the laws every task obeys, its ceilings"),
     "play": (_play, "play a task yourself, in the terminal"),

@@ -69,6 +69,33 @@ class EvalArguments:
 
 @final
 @dataclass(frozen=True)
+class JudgeArguments:
+    """Have a model behind an OpenAI-compatible API score the thoughts that a run has saved."""
+
+    run_dir: Annotated[Path, tyro.conf.Positional]
+    """Directory of the run."""
+    url: str
+    """Base URL of the API."""
+    model: str
+    """Model that is asked."""
+    api_key_variable: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key."""
+    episodes: int = 20
+    """Saved episodes that are judged, taken evenly over the run."""
+    num_parallel: int = 8
+    """Requests that are under way at the same time."""
+    price_per_million_input_tokens: float = 0.0
+    """Price, in any currency."""
+    price_per_million_output_tokens: float = 0.0
+    """Price, in the same currency."""
+    max_cost: float | None = None
+    """Cost at which no further request is sent, earlier ones for this run counted."""
+    json: Path | None = None
+    """Write the numbers to this file as well."""
+
+
+@final
+@dataclass(frozen=True)
 class CompareArguments:
     """Run what a study lacks, and compare its arms; the same command goes on after any end."""
 

@@ -56,6 +56,9 @@ class Counts:
     cached: int = 0
     """Questions that were answered without a request of their own."""
     failures: int = 0
+    """Questions without an answer."""
+    unreadable: int = 0
+    """Answers that could not be used."""
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -64,12 +67,16 @@ class Counts:
 class Asker:
     """Puts questions to the endpoint of a configuration, and keeps the answers in a folder."""
 
-    def __init__(self, config: CorrectorConfig, folder: Path) -> None:
+    def __init__(
+        self, config: CorrectorConfig, folder: Path, *, who: str = "the corrector"
+    ) -> None:
         """Open the folder's answers; start the local server if that is who is asked.
 
+        Messages speak of it as `who`.
         Raises ConfigError when the client is not installed, the key is missing or the URL is none.
         """
         self._config = config
+        self._who = who
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._last_failure = ""
@@ -146,17 +153,17 @@ class Asker:
 
     def _refuse_to_go_on(self) -> None:
         """Raise CorrectorError where the configuration says to stop."""
-        after = "the answers so far are kept; --resume goes on and pays for none of them again."
+        after = "the answers so far are kept, and none of them is paid for again."
         on_failure = self._config.on_failure
         if self._budget.is_spent and on_failure != "skip":
             raise CorrectorError(
-                f"the corrector has cost {self.total_cost:.4g}, and one more request could exceed"
-                f" `corrector.max_cost` {self._config.max_cost:g}.",
-                hint=f"raise --corrector.max_cost; {after}",
+                f"{self._who} has cost {self.total_cost:.4g}, and one more request could exceed"
+                f" the limit of {self._config.max_cost:g}.",
+                hint=f"raise `max_cost`; {after}",
             )
         if self._breaker.is_open and on_failure == "stop":
             raise CorrectorError(
-                f"the corrector is down; its last failure: {self._last_failure}.", hint=after
+                f"{self._who} is down; its last failure: {self._last_failure}.", hint=after
             )
 
     # --------------------------------------------------------------------------------- one state
@@ -204,7 +211,7 @@ class Asker:
                 "pause": f"the run waits, and tries again in {self._config.pause:g} s",
                 "stop": "the run stops",
             }[self._config.on_failure]
-            logger.warning("the corrector is down (%s): %s.", self._last_failure, then)
+            logger.warning("%s is down (%s): %s.", self._who, self._last_failure, then)
 
     def _try(self, question: Question) -> str | _Miss:
         """Ask until there is an answer, the attempts are used up, or the deadline has passed."""
@@ -247,6 +254,7 @@ class Asker:
         if isinstance(answer, Failed):
             with self._lock:
                 self._last_failure = answer.reason
+                self.counts.unreadable += answer.is_unreadable
         return answer
 
     def _book(

@@ -220,7 +220,7 @@ class EndpointClient(AbstractEndpoint):
             if name in body and name not in self._unknown:
                 self._unknown.add(name)
                 logger.warning(
-                    "the corrector's endpoint refuses a setting and names `%s`: %s from here on.",
+                    "the endpoint refuses a setting and names `%s`: %s from here on.",
                     name,
                     "it takes the place of `max_tokens`"
                     if name == "max_completion_tokens"
