@@ -107,8 +107,7 @@ def train(session: Session) -> None:
         with session.phase("remember"):
             values = record.describe(episodes, guidance, batch) | found | credit | stats
             # Weights that collapsed are to teach nobody; what is put in their place did already.
-            is_reset = session.watch(update, values)
-            if history is not None and not is_warmup and not is_reset:
+            if not session.watch(update, values) and history is not None and not is_warmup:
                 history.add(update, policy.change())
             session.finish_update(update, values, episodes, guidance, batch)
 
