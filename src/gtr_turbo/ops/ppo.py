@@ -7,7 +7,7 @@ from torch import Tensor
 from gtr_turbo.core.batch import TokenCredit
 
 Turns = Float32[Tensor, " turn"]
-Credited = Float32[Tensor, "*credited"]
+Credited = Float32[Tensor, " turn"] | Float32[Tensor, "turn seq"]
 """One number for each turn, or for each token of each turn."""
 
 RATIO_LIMIT = 10.0
