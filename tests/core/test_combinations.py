@@ -23,6 +23,19 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "guidance.teacher",
     ),
     (
+        {
+            "guidance": {"kind": "sft", "teacher": "corrector"},
+            "corrector": {"tell_solution": False},
+        },
+        '`corrector.url` "scripted" repeats the solution, but `corrector.tell_solution` is off.',
+        "give the URL of a model",
+    ),
+    (
+        {"corrector": {"max_cost": 5}},
+        "`corrector.max_cost` 5 limits nothing: both prices are 0.",
+        "corrector.price_per_million_input_tokens",
+    ),
+    (
         {"ppo": {"minibatch_size": 2048}},
         "`ppo.minibatch_size` must not exceed `rollout.turns_per_update`, got 2048 and 1024.",
         "lower the first",

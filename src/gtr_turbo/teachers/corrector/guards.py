@@ -17,6 +17,7 @@ MAX_BODY_BYTES: Final = 256 * 1024
 _CONNECTED: Final = "connect_tcp.complete"
 
 
+@final
 class BodyError(Exception):
     """A body that is not read to its end."""
 
