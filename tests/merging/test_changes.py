@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import Change, apply_delta, flat_cpu, measure, measure_globally
-from gtr_turbo.merging.kernels import CHUNK, Scratch
+from gtr_turbo.merging.arrays.kernels import CHUNK, Scratch
+from gtr_turbo.merging.changes import Change, apply_delta, measure, measure_globally
 
 BIG = CHUNK + 100
 
@@ -53,13 +53,18 @@ def test_what_is_not_finite_is_counted() -> None:
 
 def test_unchanged_entries_keep_their_bits() -> None:
     base = torch.tensor([-0.0, 0.0, 5.0, 1e-45])
-    assert str(apply_delta(base, torch.zeros(4), torch.float32).tolist()) == str(base.tolist())
-    assert apply_delta(base, torch.ones(4), torch.float32).tolist() == [1.0, 1.0, 6.0, 1.0]
-    ones = torch.ones(3)
-    assert apply_delta(ones, torch.tensor([0.0, 0.5, 1.0]), torch.float32).tolist() == [1, 1.5, 2]
+    same = apply_delta(base, torch.zeros(4), torch.float32, "w")
+    assert str(same.tolist()) == str(base.tolist())
+    assert apply_delta(base, torch.ones(4), torch.float32, "w").tolist() == [1.0, 1.0, 6.0, 1.0]
+    found = apply_delta(torch.ones(3), torch.tensor([0.0, 0.5, 1.0]), torch.float32, "w")
+    assert found.tolist() == [1, 1.5, 2]
 
 
-def test_vectors_share_memory_where_they_can() -> None:
-    matrix = torch.zeros(2, 3)
-    assert flat_cpu(matrix).data_ptr() == matrix.data_ptr()
-    assert flat_cpu(matrix).shape == (6,)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_sum_that_its_type_cannot_hold_is_refused(dtype: torch.dtype) -> None:
+    base = torch.full((BIG,), torch.finfo(dtype).max, dtype=dtype)
+    delta = torch.zeros(BIG)
+    assert torch.equal(apply_delta(base, delta, dtype, "w"), base)
+    delta[CHUNK + 3] = torch.finfo(dtype).max
+    with pytest.raises(MergeError, match=r'the merged tensor "w" is not finite in B?F16'):
+        apply_delta(base, delta, dtype, "w")

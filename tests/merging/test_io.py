@@ -2,17 +2,13 @@ import hashlib
 import json
 from pathlib import Path
 
-import pytest
 import torch
 
-from gtr_turbo.errors import CheckpointError
 from gtr_turbo.merging.io import (
     file_sha256,
     fingerprint,
     load_state,
-    read_manifest,
     save_state,
-    write_json,
     write_tensors,
 )
 
@@ -52,14 +48,3 @@ def test_shared_and_strided_tensors_are_written_apart(tmp_path: Path) -> None:
     found, manifest = load_state(tmp_path / "state")
     assert manifest == {"k": 1}
     assert all(torch.equal(found[name], value) for name, value in tensors.items())
-
-
-def test_a_manifest_has_no_nan(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "x.json", {"k": float("nan")})
-    assert not (tmp_path / "x.json").exists()
-
-
-def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"manifest\.json is missing"):
-        read_manifest(tmp_path / "manifest.json")

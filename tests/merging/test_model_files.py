@@ -6,7 +6,8 @@ import torch
 from safetensors.torch import save_file
 
 from gtr_turbo.errors import CheckpointError, MergeError
-from gtr_turbo.merging.model_files import ModelFiles, find_stored_name, is_model, read_json
+from gtr_turbo.merging.arrays.directories import is_model
+from gtr_turbo.merging.model_files import ModelFiles, find_stored_name
 
 FIRST, SECOND = {"a": torch.zeros(2)}, {"b": torch.ones(3, dtype=torch.bfloat16)}
 
@@ -76,18 +77,6 @@ def test_quantised_models_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"quantization_config": {"bits": 4}}')
     with pytest.raises(MergeError, match="is quantised"):
         ModelFiles(tmp_path)
-
-
-def test_json_that_is_none_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    with pytest.raises(CheckpointError, match="there is no file"):
-        read_json(path)
-    path.write_text("[1]")
-    with pytest.raises(CheckpointError, match="holds list, not a JSON object"):
-        read_json(path)
-    path.write_text("{")
-    with pytest.raises(CheckpointError, match="is not JSON"):
-        read_json(path)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gtr_turbo.merging.arrays.trimming import SMALLEST_MAGNITUDE
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.radix import select_streaming
-from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE, trim_threshold
+from gtr_turbo.merging.ties import trim_threshold
 
 
 def change(values: torch.Tensor) -> Change:

@@ -3,12 +3,14 @@ import warnings
 import pytest
 import torch
 
+from gtr_turbo.merging.arrays.changes import ArrayChange
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.rounding import MergeWarning, UnchangedShare
 
 
-def change(label: str, dtype: torch.dtype, num: int = 4) -> Change:
-    return Change(name="w", label=label, checkpoint=torch.zeros(num, dtype=dtype), base=None)
+def change(label: str, dtype: torch.dtype, num: int = 4) -> ArrayChange:
+    values = torch.zeros(num, dtype=dtype)
+    return Change(name="w", label=label, checkpoint=values, base=None).arrays()
 
 
 def test_shares_are_over_all_16_bit_tensors_of_a_checkpoint() -> None:

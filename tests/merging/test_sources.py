@@ -1,8 +1,11 @@
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
+from gtr_turbo.errors import MergeError
 from gtr_turbo.merging import TiesAccumulator, merge
 from gtr_turbo.merging.sources import InMemory, checkpoint_label
 
@@ -45,3 +48,12 @@ def test_tensors_that_are_made_when_asked_for_do_not_pass_for_tied() -> None:
     }
     result = merge({n: torch.zeros(64) for n in "123"}, [MadeWhenAskedFor()], density=1.0)
     assert {name: value[0].item() for name, value in result.items()} == {"1": 1, "2": 2, "3": 3}
+
+
+def test_a_value_that_is_no_tensor_is_refused_by_name() -> None:
+    # Only the first value of a mapping is looked at by the checks of types in these tests.
+    mixed: dict[str, Any] = {"a": torch.ones(1), "b": [1.0]}
+    with pytest.raises(MergeError, match='"b" of checkpoint-0 is a list, not a tensor'):
+        InMemory(mixed, "checkpoint-0")
+    with pytest.raises(MergeError, match='"b" of checkpoint-1 is a list, not a tensor'):
+        merge(None, [{"a": torch.ones(1), "b": torch.ones(1)}, mixed])

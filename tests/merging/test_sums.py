@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.trimming import SMALLEST_MAGNITUDE
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.sums import MergeStatistics, PlainSums, SignSums, weight_dtype_after
-from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE, ties_delta
+from gtr_turbo.merging.ties import ties_delta
 
 FP32 = find_format("fp32")
 

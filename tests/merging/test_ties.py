@@ -1,34 +1,9 @@
 import math
 
-import numpy as np
-import pytest
 import torch
 
-from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.ties import (
-    SMALLEST_MAGNITUDE,
-    check_density,
-    elect,
-    num_kept,
-    select_threshold,
-    ties_delta,
-    trim,
-    trim_threshold,
-)
-
-
-@pytest.mark.parametrize(
-    ("num", "density", "kept"),
-    [(10, 0.8, 8), (5, 0.6, 3), (1, 0.8, 1), (3, 0.1, 1), (7, 0, 0), (0, 0.5, 0), (4, 1, 4)],
-)
-def test_number_of_kept_entries(num: int, density: float, kept: int) -> None:
-    assert num_kept(num, density) == kept
-
-
-@pytest.mark.parametrize("density", [-0.1, 1.01, 80.0, float("nan")])
-def test_densities_are_shares(density: float) -> None:
-    with pytest.raises(MergeError, match=r"lie in \[0, 1\]"):
-        check_density(density)
+from gtr_turbo.merging.arrays.trimming import SMALLEST_MAGNITUDE
+from gtr_turbo.merging.ties import elect, ties_delta, trim, trim_threshold
 
 
 def test_all_entries_at_the_threshold_stay() -> None:
@@ -54,7 +29,6 @@ def test_zeros_are_never_kept() -> None:
 
 def test_nothing_is_kept_at_density_zero() -> None:
     assert trim_threshold(torch.ones(3), 0.0) == math.inf
-    assert select_threshold(np.ones(3, np.float32), 0) == math.inf
 
 
 def test_an_exact_zero_elects_plus() -> None:

@@ -43,3 +43,23 @@ def test_mergekit_with_normalised_weights(weights: list[float]) -> None:
     divisor = (shares * is_elected).sum(0)
     expected = (weighted * is_elected).sum(0) / torch.where(divisor == 0.0, 1.0, divisor)
     torch.testing.assert_close(ours(changes(6), weights), expected, rtol=1e-5, atol=1e-9)
+
+
+def reference(own: list[Tensor], density: float) -> Tensor:
+    """Return the original TIES: one threshold over everything, int(density n) + 1 entries kept."""
+    kept = int(density * own[0].numel()) + 1
+    thresholds = [float(change.abs().sort(descending=True).values[kept - 1]) for change in own]
+    trimmed = [torch.where(c.abs() >= t, c, 0.0) for c, t in zip(own, thresholds, strict=True)]
+    stacked = torch.stack(trimmed)
+    agrees = torch.sign(stacked) == torch.sign(stacked.sum(0))
+    agrees &= stacked != 0.0
+    return (stacked * agrees).sum(0) / agrees.sum(0).clamp_min(1)
+
+
+@pytest.mark.parametrize("num", [1, 4, 9])
+def test_the_original_rule_is_the_global_scope(num: int) -> None:
+    own = changes(num)
+    named = [{"a": one[:40_000], "b": one[40_000:].reshape(100, 100)} for one in own]
+    found = merge(None, named, density=(int(0.8 * NUM) + 1) / NUM, scope="global")
+    both = torch.cat([found["a"], found["b"].reshape(-1)])
+    torch.testing.assert_close(both, reference(own, 0.8), rtol=1e-5, atol=1e-9)

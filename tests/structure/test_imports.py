@@ -26,6 +26,8 @@ def loaded_after(statement: str) -> set[str]:
         "import gtr_turbo.envs",
         "import gtr_turbo.envs.registry",
         "import gtr_turbo.envs.points24",
+        "import gtr_turbo.merging",
+        "import gtr_turbo.merging.arrays.merge, gtr_turbo.merging.arrays.sources",
         "import gtr_turbo.presets",
     ],
 )
@@ -33,6 +35,6 @@ def test_light_parts_stay_light(statement: str) -> None:
     assert loaded_after(statement) == set()
 
 
-@pytest.mark.parametrize("module", ["gtr_turbo.ops", "gtr_turbo.merging", "gtr_turbo.core.batch"])
+@pytest.mark.parametrize("module", ["gtr_turbo.ops", "gtr_turbo.merging.api", "gtr_turbo.core.batch"])
 def test_the_mathematics_needs_torch_alone(module: str) -> None:
     assert loaded_after(f"import {module}") <= {"torch"}

@@ -1,32 +1,39 @@
-"""Merging of a run's own checkpoints: exact, and at a cost constant in their number."""
+"""Merging of a run's own checkpoints: exact, and at a cost constant in their number.
 
-from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.accumulate import (
-    ACCUMULATORS,
-    AbstractAccumulator,
-    LinearAccumulator,
-    TiesAccumulator,
-    load_accumulator,
-    make_accumulator,
-    restore_accumulator,
-)
-from gtr_turbo.merging.api import merge, merge_stream
-from gtr_turbo.merging.directories import run_merge
-from gtr_turbo.merging.io import fingerprint
-from gtr_turbo.merging.lora import (
-    LoraFactors,
-    concatenate_adapters,
-    lora_delta,
-    lora_scaling,
-    merge_adapters,
-)
-from gtr_turbo.merging.mergekit_recipes import read_mergekit
-from gtr_turbo.merging.methods import METHODS
-from gtr_turbo.merging.problem import MergeProblem, make_problem
-from gtr_turbo.merging.requests import MergeReport, MergeRequest
-from gtr_turbo.merging.rounding import MergeWarning
-from gtr_turbo.merging.settings import TiesOptions
-from gtr_turbo.merging.weights import ema_weights, sma_weights
+Names are loaded when they are first used: `arrays`, which needs no torch, then comes without it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gtr_turbo.errors import MergeError
+    from gtr_turbo.merging.accumulate import (
+        ACCUMULATORS,
+        AbstractAccumulator,
+        LinearAccumulator,
+        TiesAccumulator,
+        load_accumulator,
+        make_accumulator,
+        restore_accumulator,
+    )
+    from gtr_turbo.merging.api import merge, merge_stream
+    from gtr_turbo.merging.directories import run_merge
+    from gtr_turbo.merging.io import fingerprint
+    from gtr_turbo.merging.lora import (
+        LoraFactors,
+        concatenate_adapters,
+        lora_delta,
+        lora_scaling,
+        merge_adapters,
+    )
+    from gtr_turbo.merging.mergekit_recipes import read_mergekit
+    from gtr_turbo.merging.methods import METHODS
+    from gtr_turbo.merging.problem import MergeProblem, make_problem
+    from gtr_turbo.merging.requests import MergeReport, MergeRequest
+    from gtr_turbo.merging.rounding import MergeWarning
+    from gtr_turbo.merging.settings import TiesOptions
+    from gtr_turbo.merging.weights import ema_weights, sma_weights
 
 __all__ = [
     "ACCUMULATORS",
@@ -57,3 +64,48 @@ __all__ = [
     "run_merge",
     "sma_weights",
 ]
+
+_HOMES = {
+    "gtr_turbo.errors": ("MergeError",),
+    "gtr_turbo.merging.accumulate": (
+        "ACCUMULATORS",
+        "AbstractAccumulator",
+        "LinearAccumulator",
+        "TiesAccumulator",
+        "load_accumulator",
+        "make_accumulator",
+        "restore_accumulator",
+    ),
+    "gtr_turbo.merging.api": ("merge", "merge_stream"),
+    "gtr_turbo.merging.directories": ("run_merge",),
+    "gtr_turbo.merging.io": ("fingerprint",),
+    "gtr_turbo.merging.lora": (
+        "LoraFactors",
+        "concatenate_adapters",
+        "lora_delta",
+        "lora_scaling",
+        "merge_adapters",
+    ),
+    "gtr_turbo.merging.mergekit_recipes": ("read_mergekit",),
+    "gtr_turbo.merging.methods": ("METHODS",),
+    "gtr_turbo.merging.problem": ("MergeProblem", "make_problem"),
+    "gtr_turbo.merging.requests": ("MergeReport", "MergeRequest"),
+    "gtr_turbo.merging.rounding": ("MergeWarning",),
+    "gtr_turbo.merging.settings": ("TiesOptions",),
+    "gtr_turbo.merging.weights": ("ema_weights", "sma_weights"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, loading its module at the first use."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})

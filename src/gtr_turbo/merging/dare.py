@@ -11,11 +11,11 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.trimming import SMALLEST_MAGNITUDE, check_density
 from gtr_turbo.merging.changes import Change, measure
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.problem import MergeProblem
 from gtr_turbo.merging.sums import PlainSums, SignSums
-from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE, check_density
 from gtr_turbo.merging.weights import Real
 
 Masks = Sequence[Mapping[str, Tensor]]

@@ -14,9 +14,10 @@ from gtr_turbo.errors import CheckpointError, MergeError
 from gtr_turbo.merging.adapter_files import AdapterFiles, is_adapter
 from gtr_turbo.merging.adapter_output import write_adapter
 from gtr_turbo.merging.api import check_method, merge_stream
-from gtr_turbo.merging.io import sync_directory
+from gtr_turbo.merging.arrays.directories import is_model
+from gtr_turbo.merging.arrays.manifests import sync_directory
 from gtr_turbo.merging.model_card import write_card
-from gtr_turbo.merging.model_files import ModelFiles, find_stored_name, is_model
+from gtr_turbo.merging.model_files import ModelFiles, find_stored_name
 from gtr_turbo.merging.model_output import (
     Written,
     apply_changes,

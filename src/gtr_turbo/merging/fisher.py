@@ -7,9 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import Change, flat_cpu, measure
-from gtr_turbo.merging.kernels import CHUNK, spans
+from gtr_turbo.merging.arrays.kernels import CHUNK, spans
+from gtr_turbo.merging.changes import Change, measure
 from gtr_turbo.merging.problem import MergeProblem
+from gtr_turbo.merging.tensors import flat_cpu
 
 
 def fisher(

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from gtr_turbo.errors import MergeError, nearest_hint
+from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.settings import check_sum_format
 from gtr_turbo.merging.weights import Real
 
 
@@ -106,9 +107,5 @@ FORMATS: Final[Mapping[str, SumFormat]] = {
 
 def find_format(name: str) -> SumFormat:
     """Return the storage format called `name`; MergeError when there is none."""
-    if name not in FORMATS:
-        raise MergeError(
-            f'there is no sum format named "{name}".',
-            hint=nearest_hint(name, FORMATS, "formats"),
-        )
+    check_sum_format(name)
     return FORMATS[name]

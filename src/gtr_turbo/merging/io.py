@@ -1,4 +1,4 @@
-"""The one door to disk: fingerprints, whole-or-absent writes of tensors and manifests."""
+"""Fingerprints, and whole-or-absent writes of tensors with their manifests."""
 
 import hashlib
 import json
@@ -13,8 +13,13 @@ from safetensors.torch import load_file, save_file  # pyright: ignore[reportUnkn
 from torch import Tensor
 
 from gtr_turbo.errors import CheckpointError
+from gtr_turbo.merging.arrays.manifests import (
+    MANIFEST_NAME,
+    read_manifest,
+    sync_directory,
+    write_json,
+)
 
-MANIFEST_NAME: Final = "manifest.json"
 _READ_BYTES: Final = 1 << 20
 
 
@@ -43,18 +48,6 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write `value` to `path`: a reader sees the old file or the new one, never a part."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    sync_directory(path.parent)
-
-
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> None:
@@ -66,15 +59,6 @@ def write_tensors(
         os.fsync(file.fileno())
     beside.replace(path)
     sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the renames in directory `path` survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def save_state(directory: Path, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> None:
@@ -114,22 +98,6 @@ def load_state(directory: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             hint="the file is damaged; merge again from the checkpoints.",
         )
     return load_file(path), record["merge"]
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the JSON object in `path`; CheckpointError when it is missing or not JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"there is no merge state in {path.parent}: {path.name} is missing.",
-            hint="give the directory that an accumulator was saved to.",
-        ) from error
-    except json.JSONDecodeError as error:
-        raise CheckpointError(
-            f"{path} is not JSON: {error}.",
-            hint="the file is damaged; merge again from the checkpoints.",
-        ) from error
 
 
 def _next_generation(directory: Path) -> int:

@@ -14,9 +14,11 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.directories import INDEX_FILE, read_json
+from gtr_turbo.merging.arrays.manifests import write_json
 from gtr_turbo.merging.changes import apply_delta
-from gtr_turbo.merging.io import fingerprint_head, write_json
-from gtr_turbo.merging.model_files import INDEX_FILE, ModelFiles, read_json
+from gtr_turbo.merging.io import fingerprint_head
+from gtr_turbo.merging.model_files import ModelFiles
 from gtr_turbo.merging.problem import MergeProblem
 from gtr_turbo.merging.safetensors_files import TensorWriter, read_entry, read_header
 from gtr_turbo.merging.sources import AbstractTensorSource
@@ -53,7 +55,7 @@ def apply_changes(
                 f" has {tuple(own.shape)}.",
                 hint="give the base that the adapters were trained on.",
             )
-        flat = apply_delta(own.reshape(-1), change.reshape(-1), dtype or own.dtype)
+        flat = apply_delta(own.reshape(-1), change.reshape(-1), dtype or own.dtype, name)
         yield name, flat.reshape(own.shape)
     for name in base.names():
         if name not in done:

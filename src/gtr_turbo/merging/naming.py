@@ -9,9 +9,9 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.sources import check_same_names, check_same_shape
 from gtr_turbo.merging.sources import AbstractTensorSource
-
-_NAMES_SHOWN = 3
+from gtr_turbo.merging.tensors import check_type
 
 
 @final
@@ -62,12 +62,14 @@ def layout_of(source: AbstractTensorSource, tied: Sequence[Sequence[str]] = ()) 
     """Return the layout of `source`; names are tied by shared storage or by a group of `tied`.
 
     Raises:
-        MergeError: a group of `tied` has an unknown name, or members of different shape or values.
+        MergeError: a group of `tied` has an unknown name, or members of different shape or values;
+            or a tensor has a type that cannot be merged.
     """
     names = source.names()
     leaders: dict[str, str] = {}
     first_with: dict[Hashable, str] = {}
     for name in names:
+        check_type(name, source.label, source.dtype(name))
         leaders[name] = first_with.setdefault(source.storage(name), name)
     for group in tied:
         _check_group(source, group)
@@ -82,20 +84,7 @@ def layout_of(source: AbstractTensorSource, tied: Sequence[Sequence[str]] = ()) 
 
 def check_names(layout: Layout, checkpoint: AbstractTensorSource) -> None:
     """Raise MergeError unless `checkpoint` has the names, shapes, kinds and ties of `layout`."""
-    names = set(checkpoint.names())
-    missing = [name for name in layout.shapes if name not in names]
-    extra = [name for name in checkpoint.names() if name not in layout.shapes]
-    if missing or extra:
-        parts = [
-            f"{verb} {_shown(some)}"
-            for verb, some in (("lacks", missing), ("has in addition", extra))
-            if some
-        ]
-        raise MergeError(
-            f"{checkpoint.label} {' and '.join(parts)}; every checkpoint has exactly the base's"
-            " tensors.",
-            hint="a missing tensor is not an unchanged one; check that all come from the same run.",
-        )
+    check_same_names(layout.shapes, checkpoint.names(), checkpoint.label)
     for name in layout.shapes:
         _check_kind(layout, checkpoint, name)
     _check_ties(layout, checkpoint)
@@ -113,12 +102,8 @@ def check_fixed(
 
 
 def _check_kind(layout: Layout, checkpoint: AbstractTensorSource, name: str) -> None:
-    found, shape = checkpoint.shape(name), layout.shapes[name]
-    if found != shape:
-        raise MergeError(
-            f'tensor "{name}" of {checkpoint.label} has shape {found}, the base has {shape}.',
-            hint="tensors are never cropped or padded; check vocabulary and adapter ranks.",
-        )
+    check_same_shape(name, layout.shapes[name], checkpoint.shape(name), checkpoint.label)
+    check_type(name, checkpoint.label, checkpoint.dtype(name))
     is_float = checkpoint.dtype(name).is_floating_point
     if is_float != layout.dtypes[name].is_floating_point:
         raise MergeError(
@@ -153,9 +138,3 @@ def _check_group(source: AbstractTensorSource, group: Sequence[str]) -> None:
                 f'tensors "{group[0]}" and "{name}" are to be tied but differ in {source.label}.',
                 hint="tied tensors hold the same values.",
             )
-
-
-def _shown(names: Sequence[str]) -> str:
-    quoted = ", ".join(f'"{name}"' for name in names[:_NAMES_SHOWN])
-    rest = len(names) - _NAMES_SHOWN
-    return quoted if rest <= 0 else f"{quoted} and {rest} more"

@@ -9,11 +9,12 @@ from jaxtyping import Float32, Float64, Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import Change, apply_delta, flat_cpu
-from gtr_turbo.merging.kernels import spans
+from gtr_turbo.merging.arrays.kernels import spans
+from gtr_turbo.merging.changes import Change, apply_delta
 from gtr_turbo.merging.naming import Layout, check_fixed, check_names, layout_of
 from gtr_turbo.merging.settings import check_scale
 from gtr_turbo.merging.sources import AbstractTensorSource
+from gtr_turbo.merging.tensors import flat_cpu, rounded
 from gtr_turbo.merging.weights import Real, check_weights
 
 
@@ -102,6 +103,7 @@ class Part:
     def finish_mean(self, mass: Float64[Tensor, " entry"], total: Real) -> tuple[str, Tensor]:
         """Return the name and mass / total, moved away from the base by the scale, rounded once."""
         result = torch.empty(mass.numel(), dtype=self._dtype)
+        name = self.name
         for start, stop in spans(mass.numel()):
             mean = mass[start:stop] / total
             if self.base is not None and self.problem.scale != 1.0:
@@ -109,21 +111,21 @@ class Part:
                 mean = reference + self.problem.scale * (mean - reference)
             elif self.problem.scale != 1.0:
                 mean = self.problem.scale * mean
-            result[start:stop] = mean
-        return self.name, result.reshape(self.problem.layout.shapes[self.name])
+            result[start:stop] = rounded(mean, self._dtype, name)
+        return name, result.reshape(self.problem.layout.shapes[name])
 
     def finish(self, delta: Float32[Tensor, " entry"]) -> tuple[str, Tensor]:
         """Return the name and base + scale * delta, rounded once, in its shape."""
         scaled = delta if self.problem.scale == 1.0 else delta * self.problem.scale
         if self.base is None:
-            flat = scaled.to(self._dtype)
+            flat = rounded(scaled, self._dtype, self.name)
         else:
-            flat = apply_delta(self.base, scaled, self._dtype)
+            flat = apply_delta(self.base, scaled, self._dtype, self.name)
         return self.name, flat.reshape(self.problem.layout.shapes[self.name])
 
     def finish_with(self, position: int) -> tuple[str, Tensor]:
         """Return the name and the checkpoint at `position` itself, in the type of the result."""
-        own = self.change(position).checkpoint.to(self._dtype, copy=True)
+        own = rounded(self.change(position).checkpoint, self._dtype, self.name)
         return self.name, own.reshape(self.problem.layout.shapes[self.name])
 
     def sole(self) -> int | None:

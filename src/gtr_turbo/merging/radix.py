@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gtr_turbo.merging.arrays.kernels import CHUNK, spans
+from gtr_turbo.merging.arrays.trimming import SMALLEST_MAGNITUDE, select_threshold
 from gtr_turbo.merging.changes import Change
-from gtr_turbo.merging.kernels import CHUNK, spans
-from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE, select_threshold
 
 _HALF_BITS: Final = 16
 _NUM_HIGH: Final = 1 << 15

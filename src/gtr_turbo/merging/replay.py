@@ -16,9 +16,9 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.kernels import Scratch
 from gtr_turbo.merging.changes import Change, measure
 from gtr_turbo.merging.io import load_state, save_state
-from gtr_turbo.merging.kernels import Scratch
 from gtr_turbo.merging.lora import (
     TILE_ROWS,
     Adapter,

@@ -4,14 +4,15 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Final, final
 
-import torch
+import numpy as np
 
-from gtr_turbo.merging.changes import Change
+from gtr_turbo.merging.arrays.changes import ArrayChange
+from gtr_turbo.merging.arrays.numbers import BFLOAT16
 
 MOSTLY_UNCHANGED: Final = 0.5
 """Share of zero changes in a 16-bit checkpoint from which a merge warns."""
 
-_SHORT_TYPES: Final = (torch.bfloat16, torch.float16)
+_SHORT_TYPES: Final = (BFLOAT16, np.dtype(np.float16))
 
 
 @final
@@ -27,7 +28,7 @@ class UnchangedShare:
     num_entries: dict[str, int] = field(default_factory=dict)
     num_zero: dict[str, int] = field(default_factory=dict)
 
-    def include(self, change: Change, num_zero: int) -> None:
+    def include(self, change: ArrayChange, num_zero: int) -> None:
         """Count one tensor of a checkpoint."""
         if change.checkpoint.dtype in _SHORT_TYPES:
             total = self.num_entries.get(change.label, 0)

@@ -8,23 +8,18 @@ from typing import Any, final
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.changes import (
-    Change,
-    Measure,
-    apply_delta,
-    flat_cpu,
-    measure,
-    measure_globally,
-)
+from gtr_turbo.merging.arrays.changes import Measure
+from gtr_turbo.merging.arrays.kernels import Scratch
+from gtr_turbo.merging.changes import Change, apply_delta, measure, measure_globally
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.io import fingerprint
-from gtr_turbo.merging.kernels import Scratch
 from gtr_turbo.merging.ledger import Ledger
 from gtr_turbo.merging.naming import Layout, check_fixed, check_names, layout_of
 from gtr_turbo.merging.rounding import UnchangedShare
 from gtr_turbo.merging.settings import MergeSettings
 from gtr_turbo.merging.sources import AbstractTensorSource, InMemory, checkpoint_label
 from gtr_turbo.merging.sums import AbstractSums, MergeStatistics, PlainSums, SignSums
+from gtr_turbo.merging.tensors import flat_cpu, rounded
 from gtr_turbo.merging.weights import Real
 
 
@@ -199,7 +194,7 @@ class RunningMerge:
         if self.settings.method == "ties":
             unchanged = UnchangedShare()
             for name, change in changes.items():
-                unchanged.include(change, measures[name].num_zero)
+                unchanged.include(change.arrays(), measures[name].num_zero)
             unchanged.warn()
         return measures
 
@@ -232,9 +227,9 @@ class RunningMerge:
         for name in self._names:
             dtype = self.layout.dtypes[name]
             if self._sole is not None and self.settings.scale == 1.0:
-                flat[name] = self._sole[name].to(dtype, copy=True)
+                flat[name] = rounded(self._sole[name], dtype, name)
             else:
-                flat[name] = apply_delta(self._base[name], deltas[name].reshape(-1), dtype)
+                flat[name] = apply_delta(self._base[name], deltas[name].reshape(-1), dtype, name)
         merged = self._named(flat)
         fixed = {name: tensor.clone() for name, tensor in self._fixed.items()}
         both = merged | fixed

@@ -1,58 +1,44 @@
-"""Safetensors files read and written one tensor at a time, with the header known in advance.
+"""Tensors in safetensors files, read and written one at a time; `arrays.files` does the work."""
 
-A file is an 8-byte little-endian length, a JSON header with type, shape and byte range of every
-tensor, and the bytes. Reading goes through plain reads, not a mapped file, so that memory in use is
-the tensor in hand.
-"""
-
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, final
+from typing import final
 
 import torch
-from jaxtyping import Shaped, UInt8
+from jaxtyping import Shaped
 from torch import Tensor
 
-from gtr_turbo.errors import CheckpointError, MergeError
-
-DTYPES: Final[Mapping[str, torch.dtype]] = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-"""The types that merges can read, by their name in a header."""
+from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays import files
+from gtr_turbo.merging.tensors import DTYPES, KIND_OF, as_array, as_tensor
 
 Announced = tuple[torch.dtype, Sequence[int]]
 """Type and shape of a tensor that is going to be written."""
 
-_NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
-_LENGTH_BYTES: Final = 8
-_ALIGNMENT: Final = 8
-_LARGEST_HEADER: Final = 100_000_000
-
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """Where one tensor lies in a file."""
 
-    path: Path
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    start: int
-    """First byte, from the beginning of the file."""
-    num_bytes: int
+    stored: files.Entry
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.stored.path
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the tensor."""
+        return DTYPES[self.stored.kind]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return self.stored.shape
 
 
 def read_header(path: Path) -> dict[str, Entry]:
@@ -62,43 +48,12 @@ def read_header(path: Path) -> dict[str, Entry]:
         CheckpointError: the file is missing, cut short or not a safetensors file.
         MergeError: a tensor has a type that merges do not read, such as float8.
     """
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-            if not 0 < length <= min(_LARGEST_HEADER, size - _LENGTH_BYTES):
-                raise _damaged(path, f"its header claims {length} bytes of {size}")
-            header: dict[str, Any] = json.loads(file.read(length).decode("utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"there is no file {path}.", hint="the directory is incomplete; fetch it again."
-        ) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise _damaged(path, f"its header is not JSON ({error})") from error
-    data_start = _LENGTH_BYTES + length
-    entries = {
-        name: _entry(path, name, record, data_start)
-        for name, record in header.items()
-        if name != "__metadata__"
-    }
-    end = max((entry.start + entry.num_bytes for entry in entries.values()), default=data_start)
-    if end > size:
-        raise _damaged(path, f"its tensors need {end} bytes, it has {size}")
-    return dict(sorted(entries.items(), key=lambda item: item[1].start))
+    return {name: Entry(stored) for name, stored in files.read_header(path).items()}
 
 
-def read_entry(entry: Entry, room: UInt8[Tensor, " entry"] | None = None) -> Shaped[Tensor, "..."]:
-    """Return one tensor, read into memory of its own, or into the head of `room`."""
-    if room is None:
-        raw = torch.empty(entry.num_bytes, dtype=torch.uint8)
-    else:
-        raw = room[: entry.num_bytes]
-    with entry.path.open("rb") as file:
-        file.seek(entry.start)
-        num_read = file.readinto(raw.numpy().data) if entry.num_bytes else 0
-    if num_read != entry.num_bytes:
-        raise _damaged(entry.path, f"{entry.num_bytes} bytes were wanted, {num_read} came")
-    return raw.view(entry.dtype).reshape(entry.shape)
+def read_entry(entry: Entry) -> Shaped[Tensor, "..."]:
+    """Return one tensor, read into memory of its own."""
+    return as_tensor(files.read_entry(entry.stored))
 
 
 @final
@@ -109,26 +64,21 @@ class TensorWriter:
         self, path: Path, entries: Mapping[str, tuple[torch.dtype, Sequence[int]]]
     ) -> None:
         """Create `path` with the header for `entries` (type and shape by name)."""
-        self._path = path
-        self._missing = set(entries)
-        self._entries = _planned(path, entries)
-        header = _header_bytes(self._entries)
-        self._file: BinaryIO = path.open("wb")
-        self._file.write(header)
+        self._announced = {name: (dtype, tuple(shape)) for name, (dtype, shape) in entries.items()}
+        self._writer = files.ArrayWriter(
+            path, {name: (KIND_OF[dtype], shape) for name, (dtype, shape) in entries.items()}
+        )
 
     def write(self, name: str, tensor: Shaped[Tensor, "..."]) -> None:
         """Write one tensor of the type and shape that were announced."""
-        entry = self._entries[name]
-        own = tensor.detach().to("cpu").contiguous()
-        if (own.dtype, tuple(own.shape)) != (entry.dtype, entry.shape):
+        dtype, shape = self._announced[name]
+        if (tensor.dtype, tuple(tensor.shape)) != (dtype, shape):
             raise MergeError(
-                f'tensor "{name}" was announced as {entry.dtype} {entry.shape}, but is {own.dtype}'
-                f" {tuple(own.shape)}.",
+                f'tensor "{name}" was announced as {dtype} {shape}, but is {tensor.dtype}'
+                f" {tuple(tensor.shape)}.",
                 hint="the announced type and shape come from the base.",
             )
-        self._file.seek(entry.start)
-        self._file.write(own.reshape(-1).view(torch.uint8).numpy().data)
-        self._missing.discard(name)
+        self._writer.write(name, as_array(tensor.detach().to("cpu").contiguous()))
 
     def __enter__(self) -> "TensorWriter":
         return self
@@ -139,76 +89,8 @@ class TensorWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self._writer.__exit__(kind, error, traceback)
 
     def finish(self) -> None:
         """Flush the file to disk; MergeError when an announced tensor never came."""
-        if self._missing:
-            raise MergeError(
-                f"{len(self._missing)} tensors of {self._path.name} were never written, the first"
-                f' is "{min(self._missing)}".',
-                hint="a merge must yield every tensor of the base.",
-            )
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-
-def _planned(path: Path, entries: Mapping[str, Announced]) -> dict[str, Entry]:
-    """Return where each tensor will lie; starts count from the first data byte until shifted."""
-    planned: dict[str, Entry] = {}
-    at = 0
-    for name, (dtype, shape) in entries.items():
-        num_bytes = torch.Size(shape).numel() * dtype.itemsize
-        planned[name] = Entry(
-            path=path, dtype=dtype, shape=tuple(shape), start=at, num_bytes=num_bytes
-        )
-        at += num_bytes
-    shift = len(_header_bytes(planned))
-    return {
-        name: Entry(
-            path=path,
-            dtype=entry.dtype,
-            shape=entry.shape,
-            start=entry.start + shift,
-            num_bytes=entry.num_bytes,
-        )
-        for name, entry in planned.items()
-    }
-
-
-def _header_bytes(entries: Mapping[str, Entry]) -> bytes:
-    first = min((entry.start for entry in entries.values()), default=0)
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    for name, entry in entries.items():
-        begin = entry.start - first
-        header[name] = {
-            "dtype": _NAMES[entry.dtype],
-            "shape": list(entry.shape),
-            "data_offsets": [begin, begin + entry.num_bytes],
-        }
-    text = json.dumps(header, separators=(",", ":")).encode("utf-8")
-    text += b" " * (-len(text) % _ALIGNMENT)
-    return len(text).to_bytes(_LENGTH_BYTES, "little") + text
-
-
-def _entry(path: Path, name: str, record: Mapping[str, Any], data_start: int) -> Entry:
-    kind = str(record["dtype"])
-    if kind not in DTYPES:
-        raise MergeError(
-            f'tensor "{name}" of {path} has type {kind}; merges read {", ".join(DTYPES)}.',
-            hint="quantised weights cannot be merged; use the weights before quantisation.",
-        )
-    begin, end = (int(offset) for offset in record["data_offsets"])
-    shape = tuple(int(size) for size in record["shape"])
-    if end - begin != torch.Size(shape).numel() * DTYPES[kind].itemsize:
-        raise _damaged(path, f'tensor "{name}" has {end - begin} bytes for shape {shape}')
-    return Entry(
-        path=path, dtype=DTYPES[kind], shape=shape, start=data_start + begin, num_bytes=end - begin
-    )
-
-
-def _damaged(path: Path, what: str) -> CheckpointError:
-    return CheckpointError(
-        f"{path} is not a whole safetensors file: {what}.",
-        hint="the download or copy was cut short; fetch the file again.",
-    )
+        self._writer.finish()

@@ -1,15 +1,17 @@
 """How a running merge combines what it is given."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, final
 
-from gtr_turbo.errors import MergeError
-from gtr_turbo.merging.formats import find_format
-from gtr_turbo.merging.ties import check_density
+from gtr_turbo.errors import MergeError, nearest_hint
+from gtr_turbo.merging.arrays.trimming import check_density
 from gtr_turbo.merging.weights import Real, check_alpha, ema_weights
 
 RULE_VERSION = 1
 """Grows when the same settings and checkpoints would give another result."""
+
+SUM_FORMATS: Final = ("fp32", "fp64", "fp16", "int32")
+"""Names of the formats that running sums can be stored in; see `formats`."""
 
 
 @final
@@ -48,7 +50,7 @@ class MergeSettings:
         if self.decay is not None:
             check_alpha(self.decay)
         ema_weights(1, 1.0, self.options.ema_init)
-        find_format(self.sum_format)
+        check_sum_format(self.sum_format)
         if self.window is not None and self.window < 1:
             raise MergeError(
                 f"a window must hold at least 1 checkpoint, got {self.window}.",
@@ -97,6 +99,15 @@ def check_scale(scale: Real) -> None:
         raise MergeError(
             f"the scale of the merged change must be finite, got {scale}.",
             hint="1 takes the merged change as it is.",
+        )
+
+
+def check_sum_format(name: str) -> None:
+    """Raise MergeError unless there is a storage format called `name`."""
+    if name not in SUM_FORMATS:
+        raise MergeError(
+            f'there is no sum format named "{name}".',
+            hint=nearest_hint(name, SUM_FORMATS, "formats"),
         )
 
 

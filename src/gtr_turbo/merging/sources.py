@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
+
+from gtr_turbo.errors import MergeError
 
 
 class AbstractTensorSource(ABC):
@@ -47,8 +49,17 @@ class InMemory(AbstractTensorSource):
 
         Each is asked for once and held: where a mapping makes its tensors when they are asked for,
         two of them could take the same memory one after the other and pass for tied.
+
+        Raises MergeError when a value is no tensor.
         """
-        self._tensors = dict(tensors)
+        found: dict[str, Any] = dict(tensors)
+        for name, value in found.items():
+            if not isinstance(value, Tensor):
+                raise MergeError(
+                    f'"{name}" of {label} is a {type(value).__name__}, not a tensor.',
+                    hint="give tensors by name, as a state dict has them.",
+                )
+        self._tensors: dict[str, Tensor] = found
         self._label = label
 
     @property

@@ -16,10 +16,12 @@ from jaxtyping import Float, Float32, Shaped
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.counted import CountedSums
+from gtr_turbo.merging.arrays.kernels import CHUNK, count_zeros, spans
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.formats import SumFormat
-from gtr_turbo.merging.kernels import CHUNK, SignKernel, count_zeros, spans
-from gtr_turbo.merging.native import NativeKernels, can_handle, native_kernels
+from gtr_turbo.merging.sign_kernel import SignKernel
+from gtr_turbo.merging.tensors import as_array, as_tensor
 from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE, Real
 
 _COUNT_DTYPES: Final = (torch.uint8, torch.int16, torch.int32)
@@ -41,8 +43,7 @@ class MergeStatistics:
     def include(self, merged: Float32[Tensor, " entry"], mean: Float32[Tensor, " entry"]) -> None:
         """Add a piece of the merged change and of the plain mean of the kept changes."""
         self.num_entries += merged.numel()
-        flag = torch.empty(merged.numel(), dtype=torch.bool)
-        self.num_zero += count_zeros(merged, flag)
+        self.num_zero += count_zeros(as_array(merged))
         self.merged_square += float(torch.dot(merged, merged))
         self.mean_square += float(torch.dot(mean, mean))
         self.product += float(torch.dot(merged, mean))
@@ -206,9 +207,12 @@ class SignSums(AbstractSums):
     ) -> Float32[Tensor, " entry"]:
         """Return the disjoint mean of the elected sign per entry, 0 where nothing was kept."""
         result = torch.empty(self._positive_mass.numel(), dtype=torch.float32)
-        native = self._native() if self._denominator == "matched" else None
-        if native is not None and statistics is None and not self._has_residue:
-            native.finish(*self._pairs(0, result.numel()), result)
+        if self._denominator == "matched" and not self._has_residue and self._is_counted():
+            self._counted().finish(raw_total, as_array(result))
+            if statistics is not None:
+                for start, stop in spans(result.numel()):
+                    total = self._positive_mass[start:stop] + self._negative_mass[start:stop]
+                    statistics.include(result[start:stop], total.div_(raw_total))
             return result
         kernel = SignKernel(self._format.read(self._positive_mass[:0]).dtype)
         for start, stop in spans(result.numel()):
@@ -252,16 +256,16 @@ class SignSums(AbstractSums):
     ) -> None:
         if raw_weight == 0.0 or math.isinf(threshold):
             return
-        kernel = SignKernel()
         signed = direction * raw_weight
-        native = self._native() if signed == 1.0 else None
+        if signed == 1.0 and self._is_counted():
+            self._counted().add(change.arrays(), raw_weight, float(threshold))
+            return
+        kernel, own = SignKernel(), change.arrays()
+        room = as_array(kernel.piece_buffer())
         # hardshrink keeps what is strictly above its bound, so the bound is the float before.
         bound = float(torch.nextafter(torch.tensor(threshold), torch.tensor(0.0)))
         for start, stop in spans(change.num_entries):
-            kept = change.look(start, stop, kernel.piece_buffer())
-            if native is not None:
-                native.add(kept, float(threshold), *self._pairs(start, stop))
-                continue
+            kept = as_tensor(own.look(start, stop, room))
             if bound > 0.0:
                 kept = torch.nn.functional.hardshrink(kept, bound)
             part = kernel.positive_part(kept)
@@ -271,16 +275,17 @@ class SignSums(AbstractSums):
             self._format.add(self._negative_mass[start:stop], part, signed)
             kernel.add_weight(self._negative_weight[start:stop], part, signed)
 
-    def _native(self) -> NativeKernels | None:
-        """Return the C loops where they were asked for and the sums have their types."""
-        fits = can_handle(self._positive_mass, self._positive_weight)
-        return native_kernels() if fits else None
+    def _is_counted(self) -> bool:
+        """Return whether the sums are those of equal weights: float32 masses and counts."""
+        is_whole = not self._positive_weight.is_floating_point()
+        return is_whole and self._positive_mass.dtype == torch.float32
 
-    def _pairs(self, start: int, stop: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Return (masses, weights) of a piece, positive before negative."""
-        piece = slice(start, stop)
-        masses = (self._positive_mass[piece], self._negative_mass[piece])
-        return masses, (self._positive_weight[piece], self._negative_weight[piece])
+    def _counted(self) -> CountedSums:
+        """Return the same sums, in the same memory, as those of equal weights."""
+        return CountedSums(
+            (as_array(self._positive_mass), as_array(self._negative_mass)),
+            (as_array(self._positive_weight), as_array(self._negative_weight)),
+        )
 
     def _make_room(self, raw_weight: Real) -> None:
         dtype = self._positive_weight.dtype

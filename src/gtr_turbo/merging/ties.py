@@ -5,7 +5,6 @@ density 0.8. Axis: entry = one number of a flattened tensor. `merging.sums` comp
 running sums, chunk by chunk and bit for bit equal; this file is the rule in plain sight.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,49 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.trimming import num_kept, select_threshold
 from gtr_turbo.merging.weights import NEGLIGIBLE_SHARE, Real
-
-SMALLEST_MAGNITUDE = 2.0**-149
-"""The least positive float32: with it as threshold every change except 0 is kept."""
-
-
-def check_density(density: Real) -> float:
-    """Return `density`; MergeError unless it is a fraction in [0, 1]."""
-    if not (math.isfinite(density) and 0.0 <= density <= 1.0):
-        raise MergeError(
-            f"the density must lie in [0, 1], got {density}.",
-            hint="density is a fraction; write 0.8 to keep the largest 80 % of each change.",
-        )
-    return float(density)
-
-
-def num_kept(num_entries: int, density: Real) -> int:
-    """Return k = max(1, int(density * n)), the number of entries that a trim aims to keep.
-
-    Density 0 and an empty tensor keep none.
-
-    >>> [num_kept(n, 0.8) for n in (0, 1, 5, 10)]
-    [0, 1, 4, 8]
-    """
-    if num_entries == 0 or check_density(density) == 0.0:
-        return 0
-    return max(1, int(density * num_entries))
-
-
-def select_threshold(magnitude: np.ndarray, kept: int) -> float:
-    """Return the `kept`-th largest of `magnitude`; reorders `magnitude` in place.
-
-    The threshold is never below the least positive float32, so that `|d| >= threshold` also means
-    d != 0; it is infinite when nothing is kept.
-    """
-    if kept == 0:
-        return math.inf
-    if kept >= magnitude.size:
-        return SMALLEST_MAGNITUDE
-    position = magnitude.size - kept
-    magnitude.partition(position)
-    return max(float(magnitude[position]), SMALLEST_MAGNITUDE)
 
 
 def trim_threshold(delta: Float[Tensor, "..."], density: Real) -> float:

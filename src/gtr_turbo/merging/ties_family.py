@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from torch import Tensor
 
 from gtr_turbo.errors import MergeError
+from gtr_turbo.merging.arrays.kernels import Scratch, spans
+from gtr_turbo.merging.arrays.trimming import check_density, num_kept
 from gtr_turbo.merging.changes import measure
 from gtr_turbo.merging.formats import find_format
-from gtr_turbo.merging.kernels import Scratch, spans
 from gtr_turbo.merging.mean_family import exponential, last_of, refuse_weights
 from gtr_turbo.merging.problem import MergeProblem, Part
 from gtr_turbo.merging.radix import RadixSelector
 from gtr_turbo.merging.rounding import UnchangedShare
 from gtr_turbo.merging.settings import check_choice
 from gtr_turbo.merging.sums import SignSums
-from gtr_turbo.merging.ties import check_density, num_kept
 from gtr_turbo.merging.weights import Real, ema_weights
 
 Density = Real | Sequence[Real]
@@ -49,7 +49,7 @@ def ties(
         for position, change in enumerate(part.change(at) for at in range(len(relative))):
             found = measure(change, densities[position] if shared is None else 1.0, scratch)
             threshold = found.threshold if shared is None else shared[position]
-            unchanged.include(change, found.num_zero)
+            unchanged.include(change.arrays(), found.num_zero)
             sums.add(change, relative[position], threshold)
         if sole is not None and densities[sole] == 1.0 and problem.base is not None:
             yield part.finish_with(sole)
@@ -113,7 +113,7 @@ def window_ties(
 
 def _densities(problem: MergeProblem, density: Density) -> tuple[float, ...]:
     num = len(problem.checkpoints)
-    if isinstance(density, float | int):
+    if isinstance(density, float | int):  # True and False too, which are refused
         return (check_density(density),) * num
     if len(density) != num:
         raise MergeError(

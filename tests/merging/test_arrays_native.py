@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtr_turbo.merging import native
+from gtr_turbo.merging.arrays import native
+from gtr_turbo.merging.arrays.trimming import SMALLEST_MAGNITUDE
 from gtr_turbo.merging.changes import Change
 from gtr_turbo.merging.formats import find_format
 from gtr_turbo.merging.sums import SignSums
-from gtr_turbo.merging.ties import SMALLEST_MAGNITUDE
 
 NUM = 70_001
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

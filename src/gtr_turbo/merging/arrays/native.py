@@ -15,9 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Final, final
 
-import torch
-from jaxtyping import Float32, UInt8
-from torch import Tensor
+import numpy as np
 
 SWITCH: Final = "GTR_TURBO_NATIVE"
 _SOURCE: Final = Path(__file__).with_name("kernels.c")
@@ -42,33 +40,48 @@ class NativeKernels:
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self._library.gtr_add.argtypes = [pointer, size, ctypes.c_float, *[pointer] * 4]
         self._library.gtr_finish.argtypes = [*[pointer] * 4, size, pointer]
-        self._library.gtr_add.restype = self._library.gtr_finish.restype = None
+        self._library.gtr_subtract.argtypes = [pointer, pointer, size, pointer]
+        self._library.gtr_apply.argtypes = [pointer, pointer, size, pointer]
+        for loop in (self._library.gtr_add, self._library.gtr_finish, self._library.gtr_subtract):
+            loop.restype = None
+        self._library.gtr_apply.restype = ctypes.c_int
 
     def add(
         self,
-        change: Float32[Tensor, " entry"],
+        change: np.ndarray,
         threshold: float,
-        masses: tuple[Float32[Tensor, " entry"], Float32[Tensor, " entry"]],
-        counts: tuple[UInt8[Tensor, " entry"], UInt8[Tensor, " entry"]],
+        masses: tuple[np.ndarray, np.ndarray],
+        counts: tuple[np.ndarray, np.ndarray],
     ) -> None:
         """Add the kept entries of `change` with weight 1 to masses and counts, in place."""
-        pointers = [own.data_ptr() for own in (*masses, *counts)]
-        self._library.gtr_add(change.data_ptr(), change.numel(), threshold, *pointers)
+        pointers = [own.ctypes.data for own in (*masses, *counts)]
+        self._library.gtr_add(change.ctypes.data, change.size, threshold, *pointers)
 
     def finish(
         self,
-        masses: tuple[Float32[Tensor, " entry"], Float32[Tensor, " entry"]],
-        counts: tuple[UInt8[Tensor, " entry"], UInt8[Tensor, " entry"]],
-        result: Float32[Tensor, " entry"],
+        masses: tuple[np.ndarray, np.ndarray],
+        counts: tuple[np.ndarray, np.ndarray],
+        result: np.ndarray,
     ) -> None:
         """Write the mean of the elected sign into `result`."""
-        pointers = [own.data_ptr() for own in (*masses, *counts)]
-        self._library.gtr_finish(*pointers, result.numel(), result.data_ptr())
+        pointers = [own.ctypes.data for own in (*masses, *counts)]
+        self._library.gtr_finish(*pointers, result.size, result.ctypes.data)
+
+    def subtract(self, values: np.ndarray, reference: np.ndarray, out: np.ndarray) -> None:
+        """Write the float32 difference of two bfloat16 arrays into `out`."""
+        self._library.gtr_subtract(
+            values.ctypes.data, reference.ctypes.data, out.size, out.ctypes.data
+        )
+
+    def apply(self, base: np.ndarray, delta: np.ndarray, result: np.ndarray) -> bool:
+        """Write bfloat16 base + float32 delta, rounded, into `result`; return if all is finite."""
+        pointers = (base.ctypes.data, delta.ctypes.data)
+        return bool(self._library.gtr_apply(*pointers, result.size, result.ctypes.data))
 
 
-def can_handle(mass: Tensor, weight: Tensor) -> bool:
+def can_handle(mass: np.ndarray, count: np.ndarray) -> bool:
     """Return whether sums have the types of the C loops: float32 masses, uint8 counts."""
-    return mass.dtype == torch.float32 and weight.dtype == torch.uint8
+    return mass.dtype == np.float32 and count.dtype == np.uint8
 
 
 @functools.cache

@@ -1,46 +1,19 @@
-"""Elementwise work on small pieces, written so that one core keeps up with its memory.
+"""The inner loops of TIES sums of any weights and formats; `arrays.kernels` has those of counts.
 
 Pieces fit the second-level cache. Choices are made by arithmetic with 0 and 1, not by `where` or
 `masked_fill`, which take twenty times as long on mixed signs; comparisons go through numpy, which
 makes flags ten times faster than torch. Results are the same bit for bit.
 """
 
-from typing import Final, final
+from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Shaped, UInt8
+from jaxtyping import Bool, Float, Float32, Shaped
 from torch import Tensor
 
+from gtr_turbo.merging.arrays.kernels import CHUNK
 from gtr_turbo.merging.weights import Real
-
-CHUNK: Final = 32_768
-"""Entries handled at a time: fits the second-level cache, and torch stays on the calling thread."""
-
-
-def spans(num_entries: int) -> list[tuple[int, int]]:
-    """Return the half-open pieces of at most CHUNK entries that cover `num_entries`."""
-    return [(at, min(at + CHUNK, num_entries)) for at in range(0, num_entries, CHUNK)]
-
-
-@final
-class Scratch:
-    """Memory that is used again for one tensor after another; fresh memory costs more than work."""
-
-    def __init__(self) -> None:
-        """Start without memory."""
-        self._floats = torch.empty(0, dtype=torch.float32)
-
-    def floats(self, num_entries: int) -> Float32[Tensor, " entry"]:
-        """Return room for `num_entries` float32 numbers, valid until the next call."""
-        if self._floats.numel() < num_entries:
-            self._floats = torch.empty(num_entries, dtype=torch.float32)
-        return self._floats[:num_entries]
-
-    def bytes(self, num_bytes: int) -> UInt8[Tensor, " entry"]:
-        """Return room for `num_bytes` bytes, valid until the next call; the same memory."""
-        width = torch.float32.itemsize
-        return self.floats(-(-num_bytes // width)).view(torch.uint8)[:num_bytes]
 
 
 @final
@@ -147,10 +120,3 @@ class SignKernel:
         else:
             chosen = negative + (positive - negative) * is_positive.to(positive.dtype)
         return result.copy_(chosen.clamp_min_(1))
-
-
-def count_zeros(values: Float32[Tensor, " entry"], flag: Bool[Tensor, " _"]) -> int:
-    """Return how many of `values` are 0; `flag` is a buffer at least as long."""
-    own = flag[: values.numel()].numpy()
-    np.equal(values.numpy(), np.float32(0.0), out=own)
-    return int(np.count_nonzero(own))

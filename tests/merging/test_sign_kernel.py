@@ -2,26 +2,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtr_turbo.merging.kernels import CHUNK, Scratch, SignKernel, count_zeros, spans
+from gtr_turbo.merging.sign_kernel import SignKernel
 
 
 def sides(num: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     positive = torch.randn(num, generator=generator).clamp_min(0.0)
     return positive, torch.randn(num, generator=generator).clamp_max(0.0)
-
-
-def test_pieces_cover_everything_once() -> None:
-    assert spans(0) == []
-    assert spans(CHUNK) == [(0, CHUNK)]
-    assert spans(2 * CHUNK + 1) == [(0, CHUNK), (CHUNK, 2 * CHUNK), (2 * CHUNK, 2 * CHUNK + 1)]
-
-
-def test_scratch_is_used_again() -> None:
-    scratch = Scratch()
-    first = scratch.floats(10)
-    assert scratch.floats(4).data_ptr() == first.data_ptr()
-    assert scratch.floats(20).numel() == 20
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.float32])
@@ -58,8 +45,3 @@ def test_weights_go_in_and_out() -> None:
     assert counts.tolist() == [3, 3, 3]
     kernel.add_weight(shares, part, 0.25)
     assert shares.tolist() == [0.25, 0.0, 0.25]
-
-
-def test_zeros_are_counted() -> None:
-    values = torch.tensor([0.0, -0.0, 1e-45, 2.0])
-    assert count_zeros(values, torch.empty(9, dtype=torch.bool)) == 2
