@@ -4,9 +4,11 @@
 
 Makes a base and K bfloat16 checkpoints of a Llama of `--millions` parameters, then lets every
 contestant merge them by TIES at density 0.8 and measures CPU seconds, wall seconds and peak memory
-of the process, its start and imports included (the row "start" says what those are). "next" is what
+of the process, its start and imports included (the first line says what those are). "next" is what
 a training run pays for its K-th teacher: K-1 checkpoints are in the sums, one is added, the merged
-model and the new sums are written. mergekit can live in another interpreter (`--mergekit-python`).
+model and the new sums are written; it needs no torch. mergekit can live in another interpreter
+(`--mergekit-python`). With GTR_TURBO_NATIVE=1 the optional C loops are used; they are built before
+anything is timed.
 """
 
 import argparse
@@ -20,6 +22,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from merge_plot import svg  # pyright: ignore[reportImplicitRelativeImport]  a script beside it
 
 # The measuring process stays small: the peak memory of a child counts from the size of its parent
 # at the fork. So what needs torch runs in children and imports it there.
@@ -106,8 +110,14 @@ def child_write(arguments: list[str]) -> None:
 
 
 def child_start(_: list[str]) -> None:
-    """Import what every contestant of ours imports, and do nothing."""
-    import gtr_turbo.merging  # noqa: F401
+    """Import what the next merge imports, and do nothing."""
+    import gtr_turbo.merging.arrays.merge
+    import gtr_turbo.merging.arrays.sources  # noqa: F401
+
+
+def child_torch(_: list[str]) -> None:
+    """Import what a merge of tensors imports, and do nothing."""
+    from gtr_turbo.merging import run_merge  # noqa: F401
 
 
 def child_scratch(arguments: list[str]) -> None:
@@ -122,23 +132,22 @@ def child_scratch(arguments: list[str]) -> None:
 
 def child_next(arguments: list[str]) -> None:
     """Add checkpoints FIRST to LAST to the sums in STATE, writing the merged model to OUT."""
-    from gtr_turbo.merging import TiesOptions
-    from gtr_turbo.merging.model_files import ModelFiles
-    from gtr_turbo.merging.safetensors_files import TensorWriter
-    from gtr_turbo.merging.settings import MergeSettings
-    from gtr_turbo.merging.streamed import StreamedMerge
+    from gtr_turbo.merging.arrays.files import ArrayWriter
+    from gtr_turbo.merging.arrays.merge import ArrayMerge
+    from gtr_turbo.merging.arrays.sources import ArrayFiles
+    from gtr_turbo.merging.settings import MergeSettings, TiesOptions
 
     root, state, out = Path(arguments[0]), Path(arguments[1]), Path(arguments[2])
     settings = MergeSettings(
         method="ties", density=DENSITY, scale=1.0, decay=None, window=None, options=TiesOptions()
     )
-    base = ModelFiles(root / "base")
-    announced = {name: (base.dtype(name), base.shape(name)) for name in base.names()}
+    base = ArrayFiles(root / "base")
+    announced = {name: (base.kind(name), base.shape(name)) for name in base.names()}
     for index in range(int(arguments[3]), int(arguments[4]) + 1):
-        merge = StreamedMerge(state, settings)
-        with TensorWriter(out, announced) as writer:
-            for name, tensor in merge.add(base, ModelFiles(root / f"step-{index}")):
-                writer.write(name, tensor)
+        merge = ArrayMerge(state, settings)
+        with ArrayWriter(out, announced) as writer:
+            for name, array in merge.add(base, ArrayFiles(root / f"step-{index}")):
+                writer.write(name, array)
             writer.finish()
 
 
@@ -182,40 +191,45 @@ def child_floor(_: list[str]) -> None:
 
 
 def child_lora(_: list[str]) -> None:
-    """Print seconds to add and to merge one decoder layer of a 7B model with rank 128."""
+    """Print CPU seconds of one decoder layer of a 7B model, rank 128, module by module."""
     import torch
 
-    from gtr_turbo.merging.lora import LoraFactors, merge_adapters
+    from gtr_turbo.merging import TiesAccumulator
+    from gtr_turbo.merging.lora import AdapterChange, LoraFactors
 
     generator = torch.Generator().manual_seed(0)
-    seconds = {}
-    for num in (1, 2):
-        total = 0.0
-        for name, (rows, columns) in LAYER_7B.items():
-            adapters = [
-                {
-                    name: LoraFactors(
-                        a=torch.randn(RANK_7B, columns, generator=generator),
-                        b=1e-3 * torch.randn(rows, RANK_7B, generator=generator),
-                        scaling=2.0,
-                    )
-                }
-                for _ in range(num)
-            ]
+    seconds = {"product": 0.0, "add": 0.0, "merge": 0.0}
+    for name, (rows, columns) in LAYER_7B.items():
+        first, second = (
+            AdapterChange({
+                name: LoraFactors(
+                    a=torch.randn(RANK_7B, columns, generator=generator),
+                    b=1e-3 * torch.randn(rows, RANK_7B, generator=generator),
+                    scaling=2.0,
+                )
+            })
+            for _ in range(2)
+        )  # fmt: skip
+        sums = TiesAccumulator(None, DENSITY)
+        sums.add(first)
+        for step in seconds:
             start = time.process_time()
-            merge_adapters(adapters, density=DENSITY)
-            total += time.process_time() - start
-        seconds[num] = total
+            if step == "product":
+                second[name]
+            elif step == "add":
+                sums.add(second)
+            else:
+                sums.merged_delta()
+            seconds[step] += time.process_time() - start
     entries = sum(rows * columns for rows, columns in LAYER_7B.values())
-    add = seconds[2] - seconds[1]
-    row = {"entries": entries, "add": add, "merge": seconds[1] - add}
-    row["7B: add and merge"] = NUM_LAYERS_7B * seconds[1]
-    print(json.dumps(row))
+    whole = NUM_LAYERS_7B * (seconds["add"] + seconds["merge"])
+    print(json.dumps({"entries": entries, **seconds, "7B: add and merge": whole}))
 
 
 CHILDREN: dict[str, Callable[[list[str]], None]] = {
     "write": child_write,
     "start": child_start,
+    "torch": child_torch,
     "scratch": child_scratch,
     "next": child_next,
     "peft": child_peft,
@@ -237,9 +251,9 @@ def best_of(work: Callable[[], Any], times: int = 5) -> float:
 # ---- measuring ----
 
 
-def measured(command: list[str]) -> dict[str, Any]:
+def measured(command: list[str], **variables: str) -> dict[str, Any]:
     """Run a command and return CPU and wall seconds, peak memory in GB and its last line."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} | variables
     start = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -261,9 +275,10 @@ def measured(command: list[str]) -> dict[str, Any]:
     }
 
 
-def child(name: str, *arguments: object) -> dict[str, Any]:
-    """Measure one of our own child processes."""
-    return measured([sys.executable, __file__, "--child", name, *(str(own) for own in arguments)])
+def child(name: str, *arguments: object, **variables: str) -> dict[str, Any]:
+    """Measure one of our own child processes, with environment variables of its own."""
+    command = [sys.executable, __file__, "--child", name, *(str(own) for own in arguments)]
+    return measured(command, **variables)
 
 
 def mergekit(python: str, root: Path, num: int) -> dict[str, Any] | str:
@@ -289,46 +304,19 @@ def contestants(root: Path, num: int, python: str) -> Iterator[tuple[str, Any]]:
     state = root / "state"
     if num > 1:
         child("next", root, state, root / "next.safetensors", 0, num - 2)
-    yield "next", child("next", root, state, root / "next.safetensors", num - 1, num - 1)
+        shutil.copytree(state, root / "state-again")
+    out = root / "next.safetensors"
+    yield "next", child("next", root, state, out, num - 1, num - 1)
+    again = ("next", root, root / "state-again", out, num - 1, num - 1)
+    yield "next, numpy", child(*again, GTR_TURBO_NATIVE="0")
     yield "scratch", child("scratch", root, num, root / "scratch-out")
     try:
         yield "peft", child("peft", root, num, root / "peft.safetensors")
     except RuntimeError as error:
         yield "peft", f"not measured: {str(error)[-200:]}"
     yield "mergekit", mergekit(python, root, num)
-    for name in ("state", "scratch-out", "mergekit-out"):
+    for name in ("state", "state-again", "scratch-out", "mergekit-out"):
         shutil.rmtree(root / name, ignore_errors=True)
-
-
-def svg(table: dict[str, Any], path: Path) -> None:
-    """Draw CPU seconds against K, both on a logarithmic scale."""
-    from math import log10
-
-    colours = {"next": "#0b6", "scratch": "#06c", "peft": "#c60", "mergekit": "#b03"}
-    lines = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 320" font-family="sans-serif"'
-        ' font-size="12">',
-        '<rect width="520" height="320" fill="white"/>',
-        '<text x="20" y="20">CPU seconds of one merge against the number of checkpoints</text>',
-    ]
-    for seconds in (1, 10, 100, 1000):
-        y = 290 - 80 * log10(seconds)
-        lines.append(f'<path d="M60 {y:.0f}H420" stroke="#ddd"/>')
-        lines.append(f'<text x="20" y="{y + 4:.0f}">{seconds}</text>')
-    for name, colour in colours.items():
-        points = [
-            (60 + 250 * log10(int(num)), 290 - 80 * log10(max(row[name]["cpu"], 0.1)))
-            for num, row in table["by_k"].items()
-            if isinstance(row[name], dict)
-        ]
-        if points:
-            text = " ".join(f"{x:.0f},{y:.0f}" for x, y in points)
-            lines.append(f'<polyline points="{text}" fill="none" stroke="{colour}"/>')
-            x, y = points[-1]
-            lines.append(f'<text x="{x + 8:.0f}" y="{y + 4:.0f}" fill="{colour}">{name}</text>')
-    for num in table["by_k"]:
-        lines.append(f'<text x="{52 + 250 * log10(int(num)):.0f}" y="308">K={num}</text>')
-    path.write_text("\n".join([*lines, "</svg>"]) + "\n")
 
 
 def show(num: int, row: dict[str, Any]) -> None:
@@ -362,11 +350,13 @@ def main() -> None:
         root = Path(scratch)
         written = child("write", root, options.millions, max(options.checkpoints))
         num_parameters = int(written["last_line"])
-        start = child("start")
+        start, torch = child("start"), child("torch")
         floor = json.loads(child("floor")["last_line"])
-        table: dict[str, Any] = {"parameters": num_parameters, "start": start, "floor_ns": floor}
-        print(f"{num_parameters / 1e6:.1f} M parameters; start and imports {start['cpu']:.1f} CPU s"
-              f" {start['peak_gb']:.2f} GB")  # fmt: skip
+        table: dict[str, Any] = {"parameters": num_parameters, "start": start, "torch": torch}
+        table["floor_ns"] = floor
+        print(f"{num_parameters / 1e6:.1f} M parameters; start and imports {start['cpu']:.2f} CPU s"
+              f" {start['peak_gb']:.2f} GB, with torch {torch['cpu']:.2f} CPU s"
+              f" {torch['peak_gb']:.2f} GB", flush=True)  # fmt: skip
         print(f"copy {floor['copy']:.3f} ns/byte, accumulate {floor['accumulate']:.3f} ns/byte,"
               f" ratio {floor['accumulate'] / floor['copy']:.2f}")  # fmt: skip
         table["by_k"] = {}
@@ -374,8 +364,11 @@ def main() -> None:
             row = dict(contestants(root, num, options.mergekit_python))
             table["by_k"][str(num)] = row
             show(num, row)
+            if options.json is not None:
+                options.json.write_text(json.dumps(table, indent=2) + "\n")
     if not options.no_lora:
-        table["lora_7b_layer"] = json.loads(child("lora")["last_line"])
+        layer = child("lora")
+        table["lora_7b_layer"] = json.loads(layer["last_line"]) | {"peak_gb": layer["peak_gb"]}
         print("one decoder layer of 7B, rank 128, CPU seconds:", table["lora_7b_layer"])
     if options.json is not None:
         options.json.write_text(json.dumps(table, indent=2) + "\n")
