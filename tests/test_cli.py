@@ -37,7 +37,7 @@ def test_without_a_preset_the_class_defaults_count(console: Console) -> None:
         (["--task.rules.max-steps=7"], "task.rules.max_steps", 7),
         (["--seed", "12"], "run.seed", 12),
         (["--updates", "3"], "run.num_updates", 3),
-        (["--run.seed", "5", "--seed", "12"], "run.seed", 12),
+        (["--run.seed", "12", "--seed", "12"], "run.seed", 12),
     ],
 )
 def test_one_override_changes_one_field(
@@ -102,6 +102,8 @@ def test_a_resume_without_a_preset_takes_the_runs_own_configuration(
         ("train --merge.density 80", "`merge.density` must be less than or equal to 1, got 80.",
          "Share of each tensor's largest changes"),
         ("train --ppo.clip", "`--ppo.clip` needs a value.", "write --ppo.clip VALUE."),
+        ("train --seed 1 --run.seed 2", "`run.seed` is asked for twice, as 1 and as 2.",
+         "give one of them"),
         ("train stray", "`stray` is no option.", "--section.field VALUE"),
         ("train --ppo.clip [", "the value of `--ppo.clip` is not plain YAML", ""),
         ("train --config no/such.yaml", "there is no configuration file no/such.yaml.", ""),

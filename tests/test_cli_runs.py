@@ -42,6 +42,12 @@ def test_a_run_is_not_overwritten(console: Console, run_dir: Path) -> None:
     assert contents(run_dir) == before
 
 
+def test_a_run_is_not_resumed_with_another_seed(console: Console, run_dir: Path) -> None:
+    for option in ("--run.seed", "--seed"):
+        error = console.refused("train", *TINY, "--run-dir", run_dir, "--resume", option, "7")
+        assert "run.seed: 0 → 7" in error
+
+
 def test_a_run_is_not_resumed_under_another_configuration(console: Console, run_dir: Path) -> None:
     before = contents(run_dir)
     error = console.refused("train", *TINY, "--run-dir", run_dir, "--resume", "--ppo.clip", "0.3")

@@ -73,10 +73,21 @@ def resolve_config(
         put(values, key, value)
     if file is not None:
         merge_into(values, read_yaml(file))
-    options = [field.name for field in dataclasses.fields(TrainArguments)]
-    for key, value in [*parse_overrides(overrides, options), *fixed.items()]:
+    own = _overridden(overrides)
+    for key, value in fixed.items():
+        if own.get(key, value) != value:
+            raise ConfigError(
+                f"`{key}` is asked for twice, as {value} and as {own[key]}.",
+                hint="its short option and its field are the same; give one of them.",
+            )
+    for key, value in {**own, **fixed}.items():
         put(values, key, value)
     return parse_config(values)
+
+
+def _overridden(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that the command line sets by their dotted names; the last one counts."""
+    return dict(parse_overrides(overrides, [f.name for f in dataclasses.fields(TrainArguments)]))
 
 
 def _check_task(config: Config) -> None:
@@ -165,7 +176,8 @@ def _train(arguments: Sequence[str]) -> None:
             file = own
         else:  # what the command does not say about its own flags stays as the run was started
             started = flatten(read_yaml(own))
-            fixed = {key: started[key] for key in named if key in started} | fixed
+            said = fixed.keys() | _overridden(overrides).keys()
+            fixed |= {k: started[k] for k in named if k in started and k not in said}
     config = resolve_config(args.preset, file, overrides, fixed, args.arm)
     _check_task(config)
     if args.dry_run:

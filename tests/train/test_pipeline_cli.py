@@ -1,6 +1,5 @@
-"""A run as people run it: a process of its own, killed, resumed, and evaluated afterwards."""
+"""A run as people run it: a process of its own, killed and resumed."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from gtr_turbo.errors import ConfigError
-from gtr_turbo.train.pipeline import evaluate_run
 from tests.train.runs import numbers, run
 from tests.world import World, tiny_config
 
@@ -62,27 +59,3 @@ def test_a_killed_process_resumed_equals_a_run_of_another_process(
     assert not (tmp_path / "run" / "summary.json").exists()
     assert command(config, tmp_path / "run", "--resume") == 0
     assert numbers(tmp_path / "run") == numbers(finished)
-
-
-def test_who_can_be_evaluated_after_the_run(finished: Path) -> None:
-    """The same weights on the same panel give the numbers of the summary again."""
-    summary = json.loads((finished / "summary.json").read_text())
-    before = sorted(path.name for path in finished.iterdir())
-    for who in ("initial", "agent", "teacher"):
-        found = evaluate_run(finished, who, None, None)
-        for key in ("success_rate", "return", "episodes", "panel_sha256"):
-            assert found[key] == summary[who][key], (who, key)
-    more = evaluate_run(finished, "agent", 3, 1.0)
-    assert more["episodes"] == 3
-    assert sorted(path.name for path in finished.iterdir()) == before
-
-
-@pytest.mark.parametrize("who", ["nobody", ""])
-def test_nobody_else_can(finished: Path, who: str) -> None:
-    with pytest.raises(ConfigError, match="agent, teacher or initial"):
-        evaluate_run(finished, who, None, None)
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no run directory"):
-        evaluate_run(tmp_path, "agent", None, None)

@@ -9,18 +9,15 @@ from typing import Any
 import torch
 
 from gtr_turbo.core.combinations import TINY_PREFIX
-from gtr_turbo.core.config import Config, parse_config, read_yaml
+from gtr_turbo.core.config import Config
 from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
-from gtr_turbo.errors import ConfigError
-from gtr_turbo.evaluate import evaluate
-from gtr_turbo.history import make_history
 from gtr_turbo.merging import fingerprint
 from gtr_turbo.policies.tiny import build_tiny_model
 from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.page import write_report
-from gtr_turbo.runstate import CONFIG_FILE, TEACHERS, RunDirectory, newest_checkpoint
+from gtr_turbo.runstate import RunDirectory
 from gtr_turbo.train.gtr_turbo import train
 from gtr_turbo.train.session import Session
 from gtr_turbo.train.sft import demonstrations, sft
@@ -144,42 +141,3 @@ def _finish(session: Session) -> dict[str, Any]:
 
 def _plain(evaluation: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in evaluation.items() if key not in ("update", "who")}
-
-
-def evaluate_run(
-    path: Path, who: str, num_episodes: int | None, temperature: float | None
-) -> dict[str, Any]:
-    """Return the panel numbers of a run's `agent`, `teacher` or `initial` policy; writes nothing.
-
-    The agent and the teacher are those of the newest whole checkpoint. Raises ConfigError for a
-    directory that is no run, or a policy that the run does not have.
-    """
-    if not (path / CONFIG_FILE).is_file():
-        raise ConfigError(f"{path} is no run directory: it has no {CONFIG_FILE}.")
-    if who not in ("agent", "teacher", "initial"):
-        raise ConfigError(f'`who` must be agent, teacher or initial, got "{who}".')
-    config = parse_config(read_yaml(path / CONFIG_FILE))
-    if temperature is not None:
-        evaluation = config.evaluation.model_copy(update={"temperature": temperature})
-        config = config.model_copy(update={"evaluation": evaluation})
-    checkpoint = newest_checkpoint(path)
-    if checkpoint is None:
-        raise ConfigError(f"{path} has no whole checkpoint yet.", hint="let the run start first.")
-    start = START if config.sft.num_steps else MODEL
-    if config.sft.num_steps or config.model.path.startswith(TINY_PREFIX):
-        config = _with_model(config, str(path / start))
-    policy = load_policy(config)
-    if who == "initial":
-        return evaluate(policy, config, num_episodes).to_json()
-    policy.load(path / checkpoint)
-    if who == "agent":
-        return evaluate(policy, config, num_episodes).to_json()
-    teacher = path / TEACHERS / Path(checkpoint).name
-    history = make_history(config)
-    if history is None or not teacher.is_dir():
-        raise ConfigError(f"{path} has no teacher: it was trained without merging.")
-    history.load(teacher)
-    if not history.updates:
-        raise ConfigError(f"{path} has no teacher yet.", hint="the first merge needs an update.")
-    with policy.wearing(history.next_teacher()):
-        return evaluate(policy, config, num_episodes).to_json()
