@@ -78,7 +78,24 @@ def test_the_oldest_leave_when_the_newest_are_enough(policy: VlmPolicy, tmp_path
         store.add(update, labels_of(policy, 3, seed=update))
     assert len(store) == 6, "updates leave whole, and never below the limit"
     assert all(map(same, all_of(store)[:3], labels_of(policy, 3, seed=2)))
-    assert not (tmp_path / "run" / FOLDER / "update-0001").exists()
+
+
+def test_what_a_checkpoint_can_draw_from_stays_until_the_second_one_after_it(
+    policy: VlmPolicy, tmp_path: Path
+) -> None:
+    folder, store = tmp_path / "run" / FOLDER, store_at(tmp_path / "run", 2)
+    store.add(1, labels_of(policy, 3, seed=1))
+    store.settle()
+    drawn = all_of(store)
+    store.add(2, labels_of(policy, 3, seed=2))
+    assert len(store) == 3, "the first update is not drawn from any more"
+    again = store_at(tmp_path / "run", 2, resume=True)
+    again.restore(1)
+    assert all(map(same, all_of(again), drawn)), "a resume draws from what it drew from before"
+    again.add(2, labels_of(policy, 3, seed=2))
+    again.settle()
+    again.settle()
+    assert sorted(path.name for path in folder.iterdir()) == ["update-0002"]
 
 
 def test_a_damaged_update_is_not_guessed(policy: VlmPolicy, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class ImitationConfig(Section):
     max_attempts: int = Field(default=5, ge=1)
     """Attempts per state; after the last one it is left out."""
     max_stored: int | None = Field(default=None, ge=1)
-    """Newest thoughts that are kept on disk; None: those of the whole run (DAgger)."""
+    """Newest thoughts that are drawn from, whole updates of them; None: all of the run (DAgger)."""
 
 
 @final

@@ -246,6 +246,8 @@ class Session:
             extra={"update": self.update, "weights_sha256": self.policy.fingerprint()},
         )
         self._settle(f"checkpoints/{name}")
+        if self.store is not None:
+            self.store.settle()
 
     def _settle(self, newest: str) -> None:
         """Point `latest` at the newest checkpoint and delete what is no longer kept."""
@@ -281,6 +283,12 @@ class Session:
         self.rollout.restore(state["rollout"])
         if self.store is not None:
             self.store.restore(state["update"])
+            if len(self.store) != state["stored_thoughts"]:
+                raise ResumeError(
+                    f"{self.run.path} holds {len(self.store)} thoughts to imitate, but its newest"
+                    f" checkpoint was written with {state['stored_thoughts']}.",
+                    hint="was the folder `thoughts` copied as well? Without it the run is another.",
+                )
         self.update = state["update"]
         self.evaluations = self._known_evaluations(state["evaluations"])
         self.phase_seconds |= state["phase_seconds"]
@@ -313,6 +321,7 @@ class Session:
             "phase_seconds": self.phase_seconds,
             "first_guided": self._first_guided,
             "guard": self.guard.state(),
+            "stored_thoughts": 0 if self.store is None else len(self.store),
         }
         (directory / "state.json").write_text(dump_json(state) + "\n")
 

@@ -32,6 +32,8 @@ class ThoughtStore:
         self._run = run
         self._max_stored = max_stored
         self._updates: list[int] = []
+        self._on_disk: list[int] = []
+        self._first_needed = 0
         self._labels: list[tuple[int, dict[str, Any]]] = []
         self._picture = lru_cache(maxsize=NUM_CACHED_PICTURES)(self._read_picture)
 
@@ -40,7 +42,10 @@ class ThoughtStore:
         return len(self._labels)
 
     def add(self, update: int, labels: Sequence[ThoughtLabel]) -> None:
-        """Write the labels of an update, whole or not at all; the oldest beyond the limit leave."""
+        """Write the labels of an update, whole or not at all.
+
+        The oldest beyond the limit are not drawn any more; on the disk they stay until `settle`.
+        """
         hashes = [picture_hash(label.observation.picture) for label in labels]
         lines = [
             {
@@ -63,15 +68,29 @@ class ThoughtStore:
 
         self._run.write_directory(_name(update), fill, extra={"labels": len(lines)})
         self._updates.append(update)
+        self._on_disk.append(update)
         self._labels += [(update, line) for line in lines]
         self._forget()
+
+    def settle(self) -> None:
+        """Delete what neither the checkpoint just written nor the one before it can draw from.
+
+        A resume goes back to either of them, and has to find the thoughts that it drew from.
+        """
+        if self._max_stored is None:
+            return
+        kept = [number for number in self._on_disk if number >= self._first_needed]
+        if len(kept) < len(self._on_disk):
+            self._run.prune(FOLDER, {_name(number) for number in kept})
+        self._on_disk = kept
+        self._first_needed = self._updates[0] if self._updates else 0
 
     def restore(self, update: int) -> None:
         """Read what was written up to `update`; anything later is deleted."""
         home = self._run.path / FOLDER
         known = sorted(int(path.name.rpartition("-")[2]) for path in home.glob("update-*"))
         kept = [number for number in known if number <= update]
-        self._updates, self._labels = kept, []
+        self._updates, self._on_disk, self._labels = kept, list(kept), []
         for number in kept:
             self._run.read_manifest(_name(number))
             lines = json.loads((self._run.path / _name(number) / _LABELS).read_text("utf-8"))
@@ -94,19 +113,15 @@ class ThoughtStore:
         )
 
     def _forget(self) -> None:
-        """Drop the oldest updates that the limit can do without."""
+        """Leave out the oldest updates that the limit can do without."""
         if self._max_stored is None:
             return
         counts = dict.fromkeys(self._updates, 0)
         for number, _ in self._labels:
             counts[number] += 1
-        dropped = False
         while len(self._labels) - counts[self._updates[0]] >= self._max_stored:
             oldest = self._updates.pop(0)
             self._labels = [entry for entry in self._labels if entry[0] != oldest]
-            dropped = True
-        if dropped:
-            self._run.prune(FOLDER, {_name(number) for number in self._updates})
 
     def _read_picture(self, update: int, sha256: str) -> np.ndarray:
         with safe_open(self._run.path / _name(update) / _PICTURES, framework="numpy") as file:
