@@ -123,3 +123,16 @@ def test_a_corrected_reply_has_the_agents_form_and_action(reply: str, expected: 
 )
 def test_replies_without_fields(text: str) -> None:
     assert reply_fields(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"formula": "\ud800", "thoughts": "x", "action": "+"}',
+        r'{"thoughts": "x", "action": "\udfff"}',
+        r'{"\ud8ab": "x", "action": "+"}',
+    ],
+)
+def test_replies_with_half_characters_are_not_asked_about(text: str) -> None:
+    """What a correction leaves as it was goes to the tokenizer, which refuses them."""
+    assert reply_fields(text) is None

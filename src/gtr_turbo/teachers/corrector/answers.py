@@ -34,11 +34,16 @@ class Verdict(BaseModel):
 def reply_fields(text: str) -> dict[str, Any] | None:
     """Return what an agent's reply of valid format holds, its action included; None for any other.
 
+    None, too, where JSON has smuggled in half characters (lone surrogates): no tokenizer takes them,
+    so a corrected reply that keeps them could not be imitated.
+
     >>> reply_fields('{"thoughts": "left is free", "action": "left"}')
     {'thoughts': 'left is free', 'action': 'left'}
     """
     fields = _load(_unfenced(text)) if len(text) <= MAX_CHARACTERS else None
-    return fields if isinstance(fields, dict) and "action" in fields else None
+    if not isinstance(fields, dict) or "action" not in fields:
+        return None
+    return None if _has_surrogates(json.dumps(fields, ensure_ascii=False)) else fields
 
 
 def load_object(text: str) -> Any | None:
