@@ -20,6 +20,16 @@ def test_shuffled_signs_keep_every_magnitude_in_its_place() -> None:
     assert 0.42 < agreement < 0.58
 
 
+def test_zeros_turn_no_sign_into_a_plus() -> None:
+    """TIES leaves a fifth of a change at 0: their signs must not be dealt out as plus."""
+    sparse = CHANGE["w"].clone()
+    sparse[:, ::3] = 0.0
+    found = shuffled_signs(3)({"w": sparse}, 0)["w"]
+    assert torch.equal(found.abs(), sparse.abs())
+    assert int((found > 0).sum()) == int((sparse > 0).sum())
+    assert int((found < 0).sum()) == int((sparse < 0).sum())
+
+
 def test_noise_is_as_large_as_the_change_and_nothing_else() -> None:
     found = noise(3)(CHANGE, 0)
     for name, tensor in CHANGE.items():

@@ -47,11 +47,13 @@ def view_of(teacher: str, seed: int) -> View:
 
 
 def _permuted(tensor: Tensor, generator: torch.Generator) -> Tensor:
-    signs = tensor.detach().cpu().sign().flatten()
-    order = torch.randperm(signs.numel(), generator=generator)
-    shuffled = signs[order].reshape(tensor.shape).to(tensor.device)
-    # A zero changes places with the signs: what it meets keeps its magnitude and counts as plus.
-    return tensor.abs() * torch.where(shuffled == 0, torch.ones_like(shuffled), shuffled)
+    """Permute the signs of what is not 0: with the zeros in, those would turn up as plus signs."""
+    shuffled = tensor.detach().cpu().clone()
+    is_changed = shuffled != 0
+    signs = shuffled[is_changed].sign()
+    order = torch.randperm(len(signs), generator=generator)
+    shuffled[is_changed] = shuffled[is_changed].abs() * signs[order]
+    return shuffled.to(tensor.device)
 
 
 def _noise(tensor: Tensor, generator: torch.Generator) -> Tensor:
