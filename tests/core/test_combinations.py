@@ -75,6 +75,16 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
             ({"lora_space": "factors"}, "auto", "factors"),
         )
     ),
+    *(
+        (
+            {"guidance": {"kind": kind, field: value}},
+            f'`guidance.{field}` "{value}" has no effect on guidance of kind "{kind}", which'
+            " compares no tokens.",
+            f"leave guidance.{field} out",
+        )
+        for kind in ("sft", "constant")
+        for field, value in (("tokens", "action"), ("pictures", "blank"))
+    ),
 ]
 
 

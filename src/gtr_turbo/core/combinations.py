@@ -121,13 +121,21 @@ def _refuse_merge(config: "Config") -> None:
 
 
 def _refuse_guidance(config: "Config") -> None:
-    """Refuse a corrector that is asked for anything but thoughts."""
+    """Refuse a corrector that is asked for anything but thoughts, and what a kind would ignore."""
     guidance = config.guidance
     if guidance.teacher == "corrector" and guidance.kind != "sft":
         raise ConfigError(
             f'`guidance.teacher` "corrector" writes thoughts, it gives no {guidance.kind}.',
             hint='use guidance.kind "sft" (GTR), or a teacher with weights.',
         )
+    for field, usual in (("tokens", "thought"), ("pictures", "shown")):
+        value = getattr(guidance, field)
+        if guidance.kind in ("sft", "constant") and value != usual:
+            raise ConfigError(
+                f'`guidance.{field}` "{value}" has no effect on guidance of kind'
+                f' "{guidance.kind}", which compares no tokens.',
+                hint=f'use guidance.kind "kl" or "distillation", or leave guidance.{field} out.',
+            )
 
 
 def _refuse_guard(config: "Config") -> None:
