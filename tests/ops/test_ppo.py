@@ -114,15 +114,14 @@ def test_watching_takes_no_part_in_the_gradient() -> None:
     assert explained_variance(fixed, live) < 1
 
 
-def test_tokens_with_credit_are_clipped_one_by_one_and_summed() -> None:
+def test_tokens_with_credit_are_clipped_one_by_one() -> None:
     old = torch.log(torch.tensor([[0.5, 0.5, 0.5, 0.5]]))
     new = torch.log(torch.tensor([[0.55, 0.9, 0.25, 0.6]]))
     advantage = torch.tensor([[1.0, 2.0, -1.0, 0.0]])
     credit = TokenCredit(old_logprob=old, advantage=advantage)
-    # Ratios 1.1, 1.8, 0.5, 1.2; clipped at 0.1: −1.1·1 − 1.1·2 − max-of-(0.5, 0.9)·(−1) − 0.
-    expected = -(1.1 * 1) - (1.1 * 2) + 0.9
+    # Ratios 1.1, 1.8, 0.5, 1.2; clipped at 0.1: −1.1·1, −1.1·2, −max-of-(0.5, 0.9)·(−1), 0.
     found = token_surrogate(new, credit, 0.1)
-    assert found.tolist() == pytest.approx([expected], abs=1e-6)
+    assert found[0].tolist() == pytest.approx([-1.1, -2.2, 0.9, 0.0], abs=1e-6)
 
 
 def test_a_token_without_credit_moves_nothing() -> None:

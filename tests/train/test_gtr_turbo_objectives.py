@@ -13,13 +13,13 @@ from tests.train.updates import played as played
 
 
 def token_guidance(played: Played) -> Guidance:
-    """Return an advantage of its own for each thought token, of either sign."""
+    """Return an advantage of its own for each sampled token, of either sign."""
     generator = torch.Generator().manual_seed(2)
     drawn = torch.randn(played.rows.token_ids.shape, generator=generator)
     return Guidance(
         is_guided=torch.ones(played.rows.num_turns, dtype=torch.bool),
         kl=torch.ones(played.rows.num_turns),
-        token_advantage=drawn * played.rows.is_thought,
+        token_advantage=drawn * played.rows.is_response,
     )
 
 
@@ -46,15 +46,16 @@ def test_distillation_adds_each_tokens_own_clipped_loss(played: Played) -> None:
     assert batch.tokens is not None
     total, clipped, counted = 0.0, 0, 0
     for row in range(batch.rows.num_turns):
-        for place in batch.rows.is_thought[row].nonzero().flatten().tolist():
+        for place in batch.rows.is_response[row].nonzero().flatten().tolist():
+            weight = 0.3 if batch.rows.is_thought[row, place] else 1.0
             old = float(batch.tokens.old_logprob[row, place])
             advantage = float(batch.tokens.advantage[row, place])
             ratio = float((logprob[row, place] - old).exp())
             limited = min(max(ratio, 0.9), 1.1)
-            total -= min(ratio * advantage, limited * advantage)
+            total -= weight * min(ratio * advantage, limited * advantage)
             clipped += ratio != limited
             counted += 1
-    expected = 0.3 * total / batch.rows.num_turns
+    expected = total / batch.rows.num_turns
     assert 0 < clipped < counted
     assert abs(expected) > 1e-3
     assert float(with_tokens - without) == pytest.approx(expected, abs=2e-5)

@@ -33,10 +33,10 @@ def clipped_surrogate(
 
 def token_surrogate(
     logprob: Float32[Tensor, "turn seq"], credit: TokenCredit, clip: float
-) -> Turns:
-    """Return the clipped loss of the tokens that have credit of their own, summed over a turn."""
+) -> Float32[Tensor, "turn seq"]:
+    """Return the clipped loss of each token by its own credit; 0 where it has none."""
     old, advantage = credit.old_logprob.to(logprob.device), credit.advantage.to(logprob.device)
-    return clipped_surrogate(logprob, old, advantage, clip).sum(dim=1)
+    return clipped_surrogate(logprob, old, advantage, clip)
 
 
 def value_loss(value: Turns, old_value: Turns, target: Turns, value_clip: float | None) -> Turns:

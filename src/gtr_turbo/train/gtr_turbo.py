@@ -265,9 +265,9 @@ def loss_of(
     )
     logprob = turn_logprob(scores.token_logprob, chunk.rows, ppo.thought_weight)
     policy_loss = losses.clipped_surrogate(logprob, old_logprob, advantage, ppo.clip).mean()
-    if chunk.tokens is not None:  # a thought token's gradient is λ (A_turn + A_token) ∇ log π
+    if chunk.tokens is not None:  # a token's gradient is (A_turn + A_token) ∇ log π, thoughts' λ ×
         own = losses.token_surrogate(scores.token_logprob, chunk.tokens, ppo.clip)
-        policy_loss = policy_loss + ppo.thought_weight * own.mean()
+        policy_loss = policy_loss + turn_logprob(own, chunk.rows, ppo.thought_weight).mean()
     value_loss = losses.value_loss(scores.value, old_value, target, ppo.value_clip).mean()
     entropy = scores.entropy.mean()
     loss = ppo.value_coef * value_loss
