@@ -82,6 +82,11 @@ def test_arms_of_a_study_may_be_named_or_its_own(tmp_path: Path) -> None:
         ({"seeds": [1, 1]}, "`seeds` must be different and not negative, got [1, 1].", ""),
         ({"seeds": [-1]}, "`seeds` must be different and not negative, got [-1].", ""),
         ({"seeds": []}, "`seeds`", ""),
+        ({"arms": [{"x": {"run": {"seed": 3}}}]},
+         'the arm "x" sets `run.seed`, which the study\'s `seeds` overrule.', "under `seeds`"),
+        ({"overrides": {"run.seed": 3}}, "`overrides` sets `run.seed`", "under `seeds`"),
+        ({"arms": ["rft", {"x": {"evaluation.num_episodes": 9}}]},
+         'the arm "x" sets `evaluation.num_episodes`: its runs would be measured', "`episodes`"),
         ({"episodes": 0}, "`episodes` must be greater than or equal to 1, got 0.", "Hands of"),
     ],
 )  # fmt: skip

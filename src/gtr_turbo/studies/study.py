@@ -9,7 +9,7 @@ from typing import Any, Final, final
 from pydantic import Field, ValidationError, model_validator
 
 from gtr_turbo.arms import make_arm
-from gtr_turbo.core.config import Config, parse_config
+from gtr_turbo.core.config import Config, flatten, parse_config
 from gtr_turbo.core.overrides import put
 from gtr_turbo.core.plain_yaml import read_yaml
 from gtr_turbo.core.refusals import explain
@@ -20,6 +20,8 @@ from gtr_turbo.presets import make_preset
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What may become the name of a directory."""
+PANEL_FIELDS: Final = ("evaluation.num_episodes", "evaluation.panel_seed", "task.name")
+"""Fields that decide which hands are played: runs on different ones cannot be compared."""
 
 
 @final
@@ -123,6 +125,7 @@ def planned_runs(study: Study) -> list[StudyRun]:
     Raises ConfigError when an arm cannot be run, or two of them are the same.
     """
     arms = arms_of(study)
+    _refuse_what_a_study_sets(study, arms)
     first: dict[str, str] = {}
     runs: list[StudyRun] = []
     for seed in study.seeds:
@@ -136,6 +139,24 @@ def planned_runs(study: Study) -> list[StudyRun]:
                 )
             runs.append(StudyRun(arm=arm, seed=seed, config=config))
     return runs
+
+
+def _refuse_what_a_study_sets(study: Study, arms: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse fields that the study would overrule, and panels that no comparison could bridge."""
+    for name, fields in {"overrides": study.overrides, **arms}.items():
+        where = "`overrides`" if fields is study.overrides else f'the arm "{name}"'
+        flat = flatten(fields)
+        if "run.seed" in flat:
+            raise ConfigError(
+                f"{where} sets `run.seed`, which the study's `seeds` overrule.",
+                hint="list the seeds under `seeds`.",
+            )
+        panel = [field for field in PANEL_FIELDS if field in flat]
+        if panel and fields is not study.overrides:
+            raise ConfigError(
+                f"{where} sets `{panel[0]}`: its runs would be measured on a panel of their own.",
+                hint="set it for all arms: under `overrides`, or `episodes`.",
+            )
 
 
 def _resolve(study: Study, arm: str, own: Mapping[str, Any], seed: int) -> Config:
