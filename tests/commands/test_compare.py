@@ -124,6 +124,15 @@ def test_runs_of_other_settings_are_not_mixed_in(console: Console, tmp_path: Pat
     assert "ppo.clip: 0.4 → 0.1" in error
 
 
+def test_a_study_to_reuse_that_is_not_there_is_told(console: Console, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "small.yaml")
+    there = tmp_path / "nowhere"
+    options = ("--out", tmp_path / "out", "--report-only", "--reuse", there)
+    code, out, _ = console.run("compare", study, *options)
+    assert code == 0
+    assert f"note      {there} holds no study: nothing is copied from it" in out
+
+
 def test_a_failed_run_is_told_and_the_exit_code_says_so(
     console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,9 @@ def compare(arguments: CompareArguments, console: Console) -> int:
         write_text_atomically(places.home / STUDY_FILE, text)
         for run in runs:  # also those that are not asked for: nothing may be mixed
             is_finished(places.run(run.name), run)
+        for other in arguments.reuse:
+            if not (other / "runs").is_dir() and not (other / "starts").is_dir():
+                print_line(console, f"note      {other} holds no study: nothing is copied from it")
         for name in take_over(places, chosen, arguments.reuse):
             print_line(console, f"copied    {name}")
         jobs = plan_jobs(places, [] if arguments.report_only else chosen, study.samples)
