@@ -34,8 +34,8 @@ class Verdict(BaseModel):
 def reply_fields(text: str) -> dict[str, Any] | None:
     """Return what an agent's reply of valid format holds, its action included; None for any other.
 
-    None, too, where JSON has smuggled in half characters (lone surrogates): no tokenizer takes them,
-    so a corrected reply that keeps them could not be imitated.
+    None, too, where JSON has smuggled in half characters (lone surrogates): no tokenizer takes
+    them, so a corrected reply that keeps them could not be imitated.
 
     >>> reply_fields('{"thoughts": "left is free", "action": "left"}')
     {'thoughts': 'left is free', 'action': 'left'}
