@@ -11,17 +11,8 @@ from tests.world import expert_turns, tiny_config
 
 def labels_of(policy: VlmPolicy, count: int, seed: int = 0) -> list[ThoughtLabel]:
     """Return the thoughts of an expert's first turns as labels."""
-    labels: list[ThoughtLabel] = []
-    for turn in expert_turns(count, seed):
-        reply = policy.written_reply(turn.reply)
-        labels.append(
-            ThoughtLabel(
-                observation=turn.observation,
-                token_ids=reply.token_ids,
-                num_thought_tokens=reply.num_thought_tokens,
-            )
-        )
-    return labels
+    turns = expert_turns(count, seed)
+    return [ThoughtLabel.of(turn.observation, policy.written_reply(turn.reply)) for turn in turns]
 
 
 def store_at(path: Path, max_stored: int | None = None, *, resume: bool = False) -> ThoughtStore:

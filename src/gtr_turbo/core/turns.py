@@ -150,6 +150,15 @@ class ThoughtLabel:
     """The thought, and at least one token of an action after it, which is not imitated."""
     num_thought_tokens: int
 
+    @staticmethod
+    def of(observation: Observation, reply: Reply) -> "ThoughtLabel":
+        """Return the label that a whole reply makes."""
+        return ThoughtLabel(
+            observation=observation,
+            token_ids=reply.token_ids,
+            num_thought_tokens=reply.num_thought_tokens,
+        )
+
 
 class EpisodeEnd(StrEnum):
     """Why a stretch of turns ended."""

@@ -39,17 +39,11 @@ class CorrectedThoughts(AbstractTeacher):
         """
         corrections = self._corrector.correct(turns)
         judged = [c.verdict not in ("unasked", "unanswered") for c in corrections]
-        labels: list[ThoughtLabel] = []
-        for turn, correction in zip(turns, corrections, strict=True):
-            if correction.reply is not None:
-                reply = policy.written_reply(correction.reply)
-                labels.append(
-                    ThoughtLabel(
-                        observation=turn.observation,
-                        token_ids=reply.token_ids,
-                        num_thought_tokens=reply.num_thought_tokens,
-                    )
-                )
+        labels = [
+            ThoughtLabel.of(turn.observation, policy.written_reply(correction.reply))
+            for turn, correction in zip(turns, corrections, strict=True)
+            if correction.reply is not None
+        ]
         return Guidance(
             is_guided=torch.tensor(judged, dtype=torch.bool),
             thoughts=tuple(labels),
