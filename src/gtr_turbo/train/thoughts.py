@@ -1,7 +1,8 @@
 """The thoughts that a run's teachers have written, all of them: what DAgger aggregates over."""
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, final
@@ -23,8 +24,8 @@ NUM_CACHED_PICTURES = 4096
 class ThoughtStore:
     """Labels of every update, in a directory of the run per update; the newest may be all.
 
-    Texts and token ids stay in memory (some tens of megabytes for a whole run of the paper's
-    size), pictures on the disk, each of them once per update.
+    Texts and token ids stay in memory, equal texts once and ids as arrays (some tens of megabytes
+    for a whole run of the paper's size), pictures on the disk, each of them once per update.
     """
 
     def __init__(self, run: RunDirectory, max_stored: int | None) -> None:
@@ -69,7 +70,7 @@ class ThoughtStore:
         self._run.write_directory(_name(update), fill, extra={"labels": len(lines)})
         self._updates.append(update)
         self._on_disk.append(update)
-        self._labels += [(update, line) for line in lines]
+        self._labels += [(update, _packed(line)) for line in lines]
         self._forget()
 
     def settle(self) -> None:
@@ -94,7 +95,7 @@ class ThoughtStore:
         for number in kept:
             self._run.read_manifest(_name(number))
             lines = json.loads((self._run.path / _name(number) / _LABELS).read_text("utf-8"))
-            self._labels += [(number, line) for line in lines]
+            self._labels += [(number, _packed(line)) for line in lines]
         if known:
             self._run.prune(FOLDER, {_name(number) for number in kept})
         self._forget()
@@ -108,7 +109,7 @@ class ThoughtStore:
                 prompt=line["prompt"],
                 state_key=line["state_key"],
             ),
-            token_ids=tuple(line["token_ids"]),
+            token_ids=tuple(line["token_ids"].tolist()),
             num_thought_tokens=line["num_thought_tokens"],
         )
 
@@ -126,6 +127,12 @@ class ThoughtStore:
     def _read_picture(self, update: int, sha256: str) -> np.ndarray:
         with safe_open(self._run.path / _name(update) / _PICTURES, framework="numpy") as file:
             return file.get_tensor(sha256)
+
+
+def _packed(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a label as it stays in memory: ids as an array, a text that comes again only once."""
+    texts = {key: sys.intern(line[key]) for key in ("prompt", "state_key", "picture")}
+    return {**line, **texts, "token_ids": np.array(line["token_ids"], np.int32)}
 
 
 def _name(update: int) -> str:
