@@ -84,7 +84,7 @@ def test_the_closing_table_says_what_came_out_and_what_is_next() -> None:
     assert "30 updates, 30,720 environment steps, 6 min 12 s" in shown
     assert f"weights  sha256 {'ab' * 32}" in shown
     assert f"report   runs/[demo] with a long name {'x' * 80}/report.html\n" in shown
-    assert "next     gtr-turbo eval runs/[demo]" in shown
+    assert "next     gtr-turbo eval 'runs/[demo] with a long name" in shown
     assert "\x1b" not in shown
 
 

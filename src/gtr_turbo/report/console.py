@@ -1,5 +1,6 @@
 """What a run shows while it works: a bar for the phase, a line per update, a table at the end."""
 
+import shlex
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -172,7 +173,7 @@ class RunProgress(AbstractProgress):
             f" {duration(summary['wall_seconds'])}",
             *([f"weights  sha256 {sha256}"] if sha256 else []),
             f"report   {self.run_dir / 'report.html'}",
-            f"next     gtr-turbo eval {self.run_dir} --episodes 500",
+            f"next     gtr-turbo eval {shlex.quote(str(self.run_dir))} --episodes 500",
         ]
 
     def _say(self, text: str) -> None:
