@@ -283,10 +283,11 @@ class Session:
         self.rollout.restore(state["rollout"])
         if self.store is not None:
             self.store.restore(state["update"])
-            if len(self.store) != state["stored_thoughts"]:
+            expected = state.get("stored_thoughts", len(self.store))  # older runs have not counted
+            if len(self.store) != expected:
                 raise ResumeError(
                     f"{self.run.path} holds {len(self.store)} thoughts to imitate, but its newest"
-                    f" checkpoint was written with {state['stored_thoughts']}.",
+                    f" checkpoint was written with {expected}.",
                     hint="was the folder `thoughts` copied as well? Without it the run is another.",
                 )
         self.update = state["update"]
