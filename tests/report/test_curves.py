@@ -29,7 +29,17 @@ def test_each_chart_of_a_run_is_drawn(tmp_path: Path) -> None:
 
 def test_a_run_without_updates_has_empty_charts() -> None:
     page = charts(empty())
-    assert page.count("no value yet") == len(CURVES) + 3
+    assert page.count("no value yet") == sum(curve.always for curve in CURVES) + 3
+
+
+def test_a_curve_of_another_kind_of_run_is_left_out() -> None:
+    optional = [curve for curve in CURVES if not curve.always]
+    assert optional
+    without = charts(empty(metrics=[{"update": 1, "entropy": 0.5}]))
+    for curve in optional:
+        with_it = charts(empty(metrics=[{"update": 1, curve.metrics[0]: 0.5}]))
+        assert f"<h3>{curve.title}</h3>" in with_it
+        assert f"<h3>{curve.title}</h3>" not in without
 
 
 def test_the_summary_stands_in_for_missing_evaluations() -> None:

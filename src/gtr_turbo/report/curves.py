@@ -36,6 +36,8 @@ class Curve:
     metrics: tuple[str, ...]
     form: Format = short
     y_range: Interval | None = None
+    always: bool = True
+    """Whether it is drawn without a value too; otherwise only in runs that have the numbers."""
 
 
 CURVES: tuple[Curve, ...] = (
@@ -57,6 +59,21 @@ CURVES: tuple[Curve, ...] = (
         form=percent,
         y_range=SHARE,
     ),
+    Curve(
+        title="Sameness of thoughts",
+        metrics=("self_bleu", "shared_thought_rate"),
+        form=percent,
+        y_range=SHARE,
+        always=False,
+    ),
+    Curve(
+        title="Distance from the start",
+        metrics=("agent_distance", "teacher_distance"),
+        always=False,
+    ),
+    Curve(title="Loss of imitation", metrics=("imitation_loss",), always=False),
+    Curve(title="Guard", metrics=("guard_alarms", "guard_resets"), always=False),
+    Curve(title="Cost of the corrector", metrics=("corrector_cost",), always=False),
     Curve(title="Gradient norm", metrics=("grad_norm",)),
 )
 WORST_SHOWN = -1.0
@@ -71,7 +88,11 @@ def charts(record: RunRecord) -> Html:
         outcome_chart(record, "Return", "return", short, None),
         class_="charts outcome",
     )
-    small = [small_chart(record.metrics, curve) for curve in CURVES]
+    small = [
+        small_chart(record.metrics, curve)
+        for curve in CURVES
+        if curve.always or _has_numbers(record.metrics, curve)
+    ]
     return join([outcome, element("div", *small, time_chart(record.metrics), class_="charts")])
 
 
@@ -103,6 +124,10 @@ def small_chart(metrics: Sequence[Mapping[str, Any]], curve: Curve) -> Html:
     latest = ", ".join(curve.form(line.known[-1][1]) for line in lines if line.known)
     legend = _legend(lines) if len(lines) > 1 else element("span", latest, class_="legend")
     return _figure(curve.title, chart, legend, " ".join(METRICS[name] for name in curve.metrics))
+
+
+def _has_numbers(metrics: Sequence[Mapping[str, Any]], curve: Curve) -> bool:
+    return any(line.get(name) is not None for line in metrics for name in curve.metrics)
 
 
 def time_chart(metrics: Sequence[Mapping[str, Any]]) -> Html:
