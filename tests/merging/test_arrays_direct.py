@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gtr_turbo.merging.arrays import direct
-from gtr_turbo.merging.arrays.direct import DirectFile
+from gtr_turbo.merging.arrays.direct import PAGE, DirectFile, read_into
+from gtr_turbo.merging.arrays.kernels import Scratch
 
 SIZE = (8 << 20) * 2 + 12_345
 
@@ -76,3 +77,21 @@ def test_errors_that_stay_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(OSError, match="no space left"):
         file.write(0, memoryview(content()))
     file.close()
+
+
+def test_pages_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content())
+    room = Scratch().bytes(3 * PAGE)
+    assert read_into(path, PAGE, room.data) == 3 * PAGE
+    assert room.tobytes() == content()[PAGE : 4 * PAGE]
+    last = SIZE // PAGE * PAGE
+    assert read_into(path, last, room.data) == SIZE - last
+    assert room.tobytes()[: SIZE - last] == content()[last:]
+    assert read_into(tmp_path / "y", 0, room.data) == 0
+
+    def refused(handle: int, rooms: list[memoryview], offset: int) -> int:
+        raise OSError(errno.EINVAL, "not aligned")
+
+    monkeypatch.setattr(direct.os, "preadv", refused)
+    assert read_into(path, 0, room.data) == 0

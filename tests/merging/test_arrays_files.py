@@ -7,7 +7,15 @@ import torch
 from safetensors.torch import save_file
 
 from gtr_turbo.errors import CheckpointError, MergeError
-from gtr_turbo.merging.arrays.files import KINDS, ArrayWriter, read_entry, read_header
+from gtr_turbo.merging.arrays import files
+from gtr_turbo.merging.arrays.files import (
+    KINDS,
+    ArrayWriter,
+    read_entry,
+    read_entry_direct,
+    read_header,
+)
+from gtr_turbo.merging.arrays.kernels import Scratch
 
 
 def test_arrays_go_both_ways(tmp_path: Path) -> None:
@@ -31,6 +39,24 @@ def test_an_array_is_read_into_room_that_is_there(tmp_path: Path) -> None:
     found = read_entry(read_header(path)["w"], room)
     assert np.shares_memory(found, room)
     assert found.tolist() == [0x3F80, 0x4000]
+
+
+@pytest.mark.parametrize("num", [100, 65_536, 300_001])
+def test_large_arrays_are_read_directly(
+    num: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.safetensors"
+    tensors = {name: torch.arange(num) + at for at, name in enumerate("abc")}
+    save_file(tensors, path)
+    entries, scratch = read_header(path), Scratch()
+    for name, value in tensors.items():
+        assert np.array_equal(read_entry_direct(entries[name], scratch), value.numpy())
+    monkeypatch.setattr(files, "read_into", lambda path, offset, room: 0)
+    for name, value in tensors.items():
+        assert np.array_equal(read_entry_direct(entries[name], scratch), value.numpy())
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(CheckpointError, match="bytes were wanted"):
+        read_entry_direct(entries["c"], scratch)
 
 
 def test_what_was_announced_must_come(tmp_path: Path) -> None:

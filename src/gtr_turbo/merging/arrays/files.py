@@ -17,7 +17,8 @@ from typing import Any, Final, final
 import numpy as np
 
 from gtr_turbo.errors import CheckpointError, MergeError
-from gtr_turbo.merging.arrays.direct import DirectFile
+from gtr_turbo.merging.arrays.direct import PAGE, DirectFile, read_into
+from gtr_turbo.merging.arrays.kernels import Scratch
 from gtr_turbo.merging.arrays.numbers import FLOATS
 
 KINDS: Final[Mapping[str, np.dtype]] = {
@@ -37,6 +38,7 @@ Announced = tuple[str, Sequence[int]]
 _LENGTH_BYTES: Final = 8
 _ALIGNMENT: Final = 8
 _LARGEST_HEADER: Final = 100_000_000
+_DIRECT_FROM: Final = 1 << 18
 
 
 @final
@@ -99,6 +101,19 @@ def read_entry(entry: Entry, room: np.ndarray | None = None) -> np.ndarray:
     if num_read != entry.num_bytes:
         raise _damaged(entry.path, f"{entry.num_bytes} bytes were wanted, {num_read} came")
     return raw.view(KINDS[entry.kind]).reshape(entry.shape)
+
+
+def read_entry_direct(entry: Entry, scratch: Scratch) -> np.ndarray:
+    """Return one array in `scratch`, read past the page cache if it is large and the system can."""
+    if entry.num_bytes >= _DIRECT_FROM:
+        start = entry.start // PAGE * PAGE
+        num_pages = -(-(entry.start + entry.num_bytes - start) // PAGE)
+        room = scratch.bytes(num_pages * PAGE)
+        offset = entry.start - start
+        if read_into(entry.path, start, room.data) >= offset + entry.num_bytes:
+            raw = room[offset : offset + entry.num_bytes]
+            return raw.view(KINDS[entry.kind]).reshape(entry.shape)
+    return read_entry(entry, scratch.bytes(entry.num_bytes))
 
 
 @final

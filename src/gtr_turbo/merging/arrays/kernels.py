@@ -8,6 +8,7 @@ from typing import Final, final
 
 import numpy as np
 
+from gtr_turbo.merging.arrays.direct import PAGE
 from gtr_turbo.merging.arrays.native import can_handle, native_kernels
 
 CHUNK: Final = 32_768
@@ -33,9 +34,10 @@ class Scratch:
         self._bytes = np.empty(0, np.uint8)
 
     def bytes(self, num_bytes: int) -> np.ndarray:
-        """Return room for `num_bytes` bytes, valid until the next call."""
+        """Return room for `num_bytes` bytes from a page's start on, valid until the next call."""
         if self._bytes.size < num_bytes:
-            self._bytes = np.empty(num_bytes, np.uint8)
+            whole = np.empty(num_bytes + PAGE, np.uint8)
+            self._bytes = whole[-whole.ctypes.data % PAGE :][:num_bytes]
         return self._bytes[:num_bytes]
 
     def floats(self, num_entries: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from gtr_turbo.merging.arrays.files import (
     Announced,
     ArrayWriter,
     Entry,
-    read_entry,
+    read_entry_direct,
     read_header,
 )
 from gtr_turbo.merging.arrays.kernels import Scratch
@@ -197,7 +197,7 @@ class ArrayMerge:
         stored: dict[str, np.ndarray] = {}
         for kind in step.kinds:
             entry = step.before[f"{kind}/{change.name}"]
-            stored[kind] = read_entry(entry, self._room(kind).bytes(entry.num_bytes))
+            stored[kind] = read_entry_direct(entry, self._room(kind))
         return self._maker.restored(stored, step.ledger.num_seen - 1, step.rescaled)
 
     def _finished(

@@ -53,14 +53,10 @@ def select_threshold(magnitude: np.ndarray, kept: int) -> float:
         return SMALLEST_MAGNITUDE
     found = _from_sample(magnitude, kept) if magnitude.size > _SAMPLED_FROM else None
     if found is None:
-        found = _kth_largest(magnitude, kept)
+        position = magnitude.size - kept
+        magnitude.partition(position)
+        found = float(magnitude[position])
     return max(found, SMALLEST_MAGNITUDE)
-
-
-def _kth_largest(values: np.ndarray, kept: int) -> float:
-    position = values.size - kept
-    values.partition(position)
-    return float(values[position])
 
 
 def _from_sample(magnitude: np.ndarray, kept: int) -> float | None:
@@ -68,12 +64,12 @@ def _from_sample(magnitude: np.ndarray, kept: int) -> float | None:
 
     A partition takes ten times as long where many values are equal, as between 16-bit numbers. So a
     sample brackets the threshold, one pass counts what lies above, and only what lies inside the
-    bracket is partitioned.
+    bracket is sorted.
     """
     sample = np.sort(magnitude[:: magnitude.size // _SAMPLE_SIZE])
-    at = sample.size * (1.0 - kept / magnitude.size)
-    low = sample[max(0, int(at) - _MARGIN)]
-    high = sample[min(sample.size - 1, int(at) + _MARGIN)]
+    at = int(sample.size * (1.0 - kept / magnitude.size))
+    low = sample[max(0, at - _MARGIN)]
+    high = sample[min(sample.size - 1, at + _MARGIN)]
     num_above, num_inside, inside = 0, 0, list[np.ndarray]()
     for start in range(0, magnitude.size, _PIECE):
         piece = magnitude[start : start + _PIECE]
@@ -85,4 +81,4 @@ def _from_sample(magnitude: np.ndarray, kept: int) -> float | None:
             inside.append(piece[is_inside])
     if not num_above < kept <= num_above + num_inside:
         return None
-    return _kth_largest(np.concatenate(inside), kept - num_above) if inside else float(low)
+    return float(np.sort(np.concatenate(inside))[num_above - kept]) if inside else float(low)
