@@ -22,7 +22,7 @@ def test_arrays_go_both_ways(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     arrays = {kind: np.array([[0, 1, 1]]).astype(dtype) for kind, dtype in KINDS.items()}
     with ArrayWriter(path, {kind: (kind, (1, 3)) for kind in KINDS}) as writer:
-        for kind in reversed(KINDS):
+        for kind in reversed(list(KINDS)):
             writer.write(kind, arrays[kind])
         writer.finish()
     entries = read_header(path)
