@@ -135,7 +135,8 @@ class CountedMaker(AbstractSumsMaker):
                 hint="use `gtr_turbo.merging.streamed.StreamedMerge` for weights that differ.",
             )
         kind = next(kind for kind, dtype in _COUNT_KINDS if count <= np.iinfo(dtype).max)
-        return dict.fromkeys(MASSES, "F32") | dict.fromkeys(WEIGHTS, kind)
+        masses: dict[str, str] = dict.fromkeys(MASSES, "F32")
+        return masses | dict.fromkeys(WEIGHTS, kind)
 
     def empty(self, num_entries: int) -> AbstractStoredSums:
         """Return sums over nothing."""
