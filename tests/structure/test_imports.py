@@ -35,6 +35,8 @@ def test_light_parts_stay_light(statement: str) -> None:
     assert loaded_after(statement) == set()
 
 
-@pytest.mark.parametrize("module", ["gtr_turbo.ops", "gtr_turbo.merging.api", "gtr_turbo.core.batch"])
+@pytest.mark.parametrize(
+    "module", ["gtr_turbo.ops", "gtr_turbo.merging.api", "gtr_turbo.core.batch"]
+)
 def test_the_mathematics_needs_torch_alone(module: str) -> None:
     assert loaded_after(f"import {module}") <= {"torch"}
