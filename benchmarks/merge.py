@@ -299,24 +299,24 @@ def mergekit(python: str, root: Path, num: int) -> dict[str, Any] | str:
     return measured([python, "-c", code, str(recipe), str(root / "mergekit-out")])
 
 
-def contestants(root: Path, num: int, python: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name, figures or the reason for having none) for K = `num`."""
-    state = root / "state"
-    if num > 1:
-        child("next", root, state, root / "next.safetensors", 0, num - 2)
-        shutil.copytree(state, root / "state-again")
-    out = root / "next.safetensors"
-    yield "next", child("next", root, state, out, num - 1, num - 1)
-    again = ("next", root, root / "state-again", out, num - 1, num - 1)
-    yield "next, numpy", child(*again, GTR_TURBO_NATIVE="0")
+def contestants(root: Path, num: int, python: str | None) -> Iterator[tuple[str, Any]]:
+    """Yield (name, figures or the reason for having none) for K = `num`; `python` None: ours."""
+    state, out = root / "state", root / "next.safetensors"
+    for name, variables in (("next", {}), ("next, numpy", {"GTR_TURBO_NATIVE": "0"})):
+        if num > 1:
+            child("next", root, state, out, 0, num - 2)
+        yield name, child("next", root, state, out, num - 1, num - 1, **variables)
+        shutil.rmtree(state)
     yield "scratch", child("scratch", root, num, root / "scratch-out")
+    shutil.rmtree(root / "scratch-out")
+    if python is None:
+        return
     try:
         yield "peft", child("peft", root, num, root / "peft.safetensors")
     except RuntimeError as error:
         yield "peft", f"not measured: {str(error)[-200:]}"
     yield "mergekit", mergekit(python, root, num)
-    for name in ("state", "state-again", "scratch-out", "mergekit-out"):
-        shutil.rmtree(root / name, ignore_errors=True)
+    shutil.rmtree(root / "mergekit-out", ignore_errors=True)
 
 
 def show(num: int, row: dict[str, Any]) -> None:
@@ -342,6 +342,7 @@ def main() -> None:
     parser.add_argument("--millions", type=float, default=110.0, help="parameters in millions")
     parser.add_argument("--checkpoints", type=int, nargs="+", default=[2, 5, 10, 20])
     parser.add_argument("--mergekit-python", default=sys.executable)
+    parser.add_argument("--no-peers", action="store_true", help="leave PEFT and mergekit out")
     parser.add_argument("--no-lora", action="store_true", help="leave the 7B layer out")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
@@ -361,7 +362,8 @@ def main() -> None:
               f" ratio {floor['accumulate'] / floor['copy']:.2f}")  # fmt: skip
         table["by_k"] = {}
         for num in options.checkpoints:
-            row = dict(contestants(root, num, options.mergekit_python))
+            python = None if options.no_peers else options.mergekit_python
+            row = dict(contestants(root, num, python))
             table["by_k"][str(num)] = row
             show(num, row)
             if options.json is not None:

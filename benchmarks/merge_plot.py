@@ -32,7 +32,7 @@ def svg(table: Mapping[str, Any], path: Path) -> None:
         points = [
             (_place(int(num)), _height(row[name]["cpu"]))
             for num, row in table["by_k"].items()
-            if isinstance(row[name], dict)
+            if isinstance(row.get(name), dict)
         ]
         if points:
             text = " ".join(f"{x:.0f},{y:.0f}" for x, y in points)
