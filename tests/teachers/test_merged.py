@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from gtr_turbo.core.batch import Guidance
 from gtr_turbo.core.config import GuidanceConfig
@@ -18,6 +19,12 @@ from tests.truths.played import Played
 def teacher(**fields: Any) -> WeightTeacher:
     config = GuidanceConfig(**fields)
     return WeightTeacher(config, config.temperature, 3)
+
+
+def kl_of(guidance: Guidance) -> Tensor:
+    """Return the penalty of each turn, which a comparison always has."""
+    assert guidance.kl is not None
+    return guidance.kl
 
 
 def guide(played: Played, turns: list[Turn] | None = None, **fields: Any) -> Guidance:
@@ -65,7 +72,7 @@ def test_the_penalty_is_the_mean_over_the_compared_tokens(played: Played, tokens
         capped += sum(gap > cap for gap in gaps)
         expected = sum(min(max(gap, 0.0), cap) for gap in gaps) / max(len(gaps), 1)
         is_valid = turn.parsed.valid_format
-        assert float(found.kl[row]) == pytest.approx(expected if is_valid else 0.0, abs=1e-6)
+        assert float(kl_of(found)[row]) == pytest.approx(expected if is_valid else 0.0, abs=1e-6)
         assert bool(found.is_guided[row]) == (is_valid and bool(gaps))
     assert capped > 0, "the cap was to bite somewhere"
 
@@ -75,9 +82,9 @@ def test_malformed_replies_are_charged_only_where_that_is_asked_for(played: Play
     assert invalid.any()
     assert not invalid.all()
     free, charged = guide(played), guide(played, invalid_format_kl=100.0)
-    assert (free.kl[invalid] == 0).all()
-    assert (charged.kl[invalid] == 100).all()
-    assert torch.equal(free.kl[~invalid], charged.kl[~invalid])
+    assert (kl_of(free)[invalid] == 0).all()
+    assert (kl_of(charged)[invalid] == 100).all()
+    assert torch.equal(kl_of(free)[~invalid], kl_of(charged)[~invalid])
     assert torch.equal(free.is_guided, charged.is_guided)
     assert not free.is_guided[invalid].any()
 

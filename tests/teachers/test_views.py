@@ -1,9 +1,11 @@
 """Controls that look like the merged change: what they keep of it, and what they destroy."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
-from gtr_turbo.teachers.views import noise, shuffled_signs, unchanged, view_of
+from gtr_turbo.teachers.views import View, noise, shuffled_signs, unchanged, view_of
 
 CHANGE = {
     "w": torch.randn(40, 30, generator=torch.Generator().manual_seed(0)),
@@ -48,8 +50,9 @@ def test_no_change_stays_no_change() -> None:
 
 
 @pytest.mark.parametrize("view", [shuffled_signs, noise])
-def test_a_control_depends_on_the_seed_and_the_number_of_the_merge_alone(view: object) -> None:
-    assert callable(view)
+def test_a_control_depends_on_the_seed_and_the_number_of_the_merge_alone(
+    view: Callable[[int], View],
+) -> None:
     first = view(1)(CHANGE, 4)["w"]
     assert torch.equal(first, view(1)(CHANGE, 4)["w"])
     assert not torch.equal(first, view(1)(CHANGE, 5)["w"])

@@ -81,6 +81,7 @@ def kl_to(played: Played, change: WeightChange, estimator: str) -> Tensor:
     teacher.become(change, must_differ=False)
     guidance = teacher.guide(session.policy, played.turns, played.rows, played.scores)
     assert guidance.is_guided.any(), "somebody was to be guided"
+    assert guidance.kl is not None
     return guidance.kl
 
 

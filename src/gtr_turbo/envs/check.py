@@ -289,9 +289,9 @@ def _thoughts_are_judged(subject: Subject) -> None:
         for reply in (*GARBAGE, *subject.usual_replies(seed)):
             saved, shown = json.dumps(task.state()), task.observation
             judged = task.judge_thought(reply)
-            named = all(isinstance(name, str) and name for name in judged)
+            kinds = {(type(name), type(value)) for name, value in judged.items()}
             require(
-                named and all(isinstance(value, bool) for value in judged.values()),
+                kinds <= {(str, bool)} and all(judged),
                 f"a judgement is no mapping from names to True and False: {judged!r}",
             )
             require(judged == task.judge_thought(reply), "a judgement changes when asked again")
