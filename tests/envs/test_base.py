@@ -15,7 +15,7 @@ def test_an_interface_cannot_be_made() -> None:
 def test_what_an_environment_must_have() -> None:
     assert AbstractTask.__abstractmethods__ == {
         "task_id", "observation", "episode_seed", "solvable", "reset", "step", "demonstrate",
-        "state", "restore", "episode_kind", "admissible_actions", "write_action",
+        "state", "restore", "episode_kind", "admissible_actions", "write_action", "judge_thought",
     }  # fmt: skip
 
 

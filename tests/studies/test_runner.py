@@ -129,7 +129,16 @@ def test_each_process_has_one_thread_and_its_slots_variables(tmp_path: Path) -> 
     assert printed == {"1 5\n", "1 7\n"}
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let SIGINT interrupt: a shell starts what runs in its background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("interruptible")
 def test_an_end_ends_the_children_too(tmp_path: Path, end: signal.Signals) -> None:
     file = tmp_path / "pid"
     code = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
