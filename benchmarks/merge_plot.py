@@ -14,6 +14,7 @@ COLOURS: Final = {
 }
 _LEFT, _RIGHT, _BOTTOM = 60, 420, 330
 _PER_DECADE = 100
+_LINE = 14
 
 
 def svg(table: Mapping[str, Any], path: Path) -> None:
@@ -28,6 +29,7 @@ def svg(table: Mapping[str, Any], path: Path) -> None:
         y = _height(seconds)
         lines.append(f'<path d="M{_LEFT} {y:.0f}H{_RIGHT}" stroke="#ddd"/>')
         lines.append(f'<text x="{_LEFT - 8}" y="{y + 4:.0f}" text-anchor="end">{seconds}</text>')
+    ends: dict[str, tuple[float, float]] = {}
     for name, colour in COLOURS.items():
         points = [
             (_place(int(num)), _height(row[name]["cpu"]))
@@ -42,8 +44,11 @@ def svg(table: Mapping[str, Any], path: Path) -> None:
             lines += [
                 f'<circle cx="{x:.0f}" cy="{y:.0f}" r="3" fill="{colour}"/>' for x, y in points
             ]
-            x, y = points[-1]
-            lines.append(f'<text x="{x + 8:.0f}" y="{y + 4:.0f}" fill="{colour}">{name}</text>')
+            ends[name] = points[-1]
+    lowest = float("-inf")
+    for name, (x, y) in sorted(ends.items(), key=lambda end: end[1][1]):
+        lowest = max(y + 4, lowest + _LINE)
+        lines.append(f'<text x="{x + 8:.0f}" y="{lowest:.0f}" fill="{COLOURS[name]}">{name}</text>')
     for num in table["by_k"]:
         place = f'x="{_place(int(num)):.0f}" y="{_BOTTOM + 30}"'
         lines.append(f'<text {place} text-anchor="middle">K = {num}</text>')
