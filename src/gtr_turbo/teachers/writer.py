@@ -49,24 +49,20 @@ class ThoughtWriter(AbstractTeacher):
 
         A state that was visited more than once is written about once.
         """
-        is_valid = [turn.parsed.valid_format for turn in turns]
+        states = [_state(t.prompt) if t.parsed.valid_format else None for t in turns]
         asked: dict[tuple[Any, ...], Turn] = {}
-        for turn in turns:
-            if turn.parsed.valid_format:
-                asked.setdefault(_state(turn.prompt), turn)
+        for state, turn in zip(states, turns, strict=True):
+            if state is not None:
+                asked.setdefault(state, turn)
         with policy.wearing(self._weights.change):
             written, num_attempts = self._write(policy, asked)
         labels = [
-            _label(turn, written[_state(turn.prompt)])
-            for turn, valid in zip(turns, is_valid, strict=True)
-            if valid and _state(turn.prompt) in written
-        ]
-        is_guided = [
-            valid and _state(turn.prompt) in written
-            for turn, valid in zip(turns, is_valid, strict=True)
+            _label(turn, written[state])
+            for state, turn in zip(states, turns, strict=True)
+            if state in written
         ]
         return Guidance(
-            is_guided=torch.tensor(is_guided, dtype=torch.bool),
+            is_guided=torch.tensor([state in written for state in states], dtype=torch.bool),
             thoughts=tuple(labels),
             figures={
                 "written_share": len(written) / max(len(asked), 1),
