@@ -1,7 +1,10 @@
+import itertools
 import re
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from gtr_turbo.report.charts import MAX_BARS, Frame, Series, line_chart, stacked_bars, ticks
 
@@ -71,6 +74,23 @@ def test_a_band_lies_between_the_ends_of_the_intervals() -> None:
 @pytest.mark.parametrize("lines", [[], [series()], [series(None, None)]])
 def test_nothing_to_draw_is_said(lines: list[Series]) -> None:
     assert "no value yet" in line_chart("x", lines)
+
+
+@given(
+    low=st.floats(-1e12, 1e12),
+    width=st.floats(0, 1e12),
+    count=st.integers(2, 12),
+)
+@example(low=0.0, width=5.9e-13, count=4)  # the explained variance of a critic's first update
+@example(low=0.0, width=5e-324, count=4)
+@example(low=1.0, width=1e-15, count=4)
+def test_ticks_rise_and_cover_any_range(low: float, width: float, count: int) -> None:
+    places = ticks(low, low + width, count)
+    assert all(first < second for first, second in itertools.pairwise(places))
+    assert 2 <= len(places) <= count + 3
+    slack = 1e-9 * (places[-1] - places[0])
+    assert places[0] <= low + slack
+    assert places[-1] >= low + width - slack
 
 
 @pytest.mark.parametrize("values", [(0.0,), (5.0,), (5.0, 5.0, 5.0), (-2.0, -2.0), (1e-12, 1e-12)])

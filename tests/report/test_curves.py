@@ -64,6 +64,11 @@ def test_a_critic_worse_than_a_constant_does_not_flatten_the_curve() -> None:
     assert ">-900</text>" not in page
 
 
+def test_a_critic_that_explains_next_to_nothing_has_a_curve() -> None:
+    page = charts(empty(metrics=[{"update": 1, "explained_variance": 5.9e-13}]))
+    assert "5.9e-13 at update 1" in page
+
+
 def test_known_leaves_gaps_out() -> None:
     series = Series(name="x", kind="agent", updates=(1, 2, 3), values=(None, 2.0, None))
     assert series.known == [(2, 2.0)]

@@ -20,6 +20,8 @@ MAX_BARS = 120
 BAR_GAP = 0.15
 """Share of a bar's room that stays empty."""
 TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+SMALLEST_STEP, RELATIVE_STEP = 1e-300, 1e-12
+"""Ticks are not closer than this, so that neighbours are different numbers."""
 
 
 @final
@@ -102,16 +104,21 @@ def short(value: Number) -> str:
 
 
 def ticks(low: Number, high: Number, count: int) -> list[float]:
-    """Return about `count` round numbers that cover [low, high].
+    """Return about `count` round numbers that cover [low, high], at least two.
 
     >>> ticks(0.0, 0.93, 4)
     [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> ticks(0.0, 9.3e-14, 4)
+    [0.0, 2.5e-14, 5e-14, 7.5e-14, 1e-13]
     """
-    rough = (high - low) / count
-    power = 10.0 ** math.floor(math.log10(rough))
+    finest = max(abs(low), abs(high)) * RELATIVE_STEP
+    rough = max((high - low) / count, finest, SMALLEST_STEP)
+    exponent = math.floor(math.log10(rough))
+    power = 10.0**exponent
     step = next(power * factor for factor in TICK_STEPS if power * factor >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(number * step, 12) for number in range(first, last + 1)]
+    last = max(last, first + 1)
+    return [round(number * step, 12 - exponent) for number in range(first, last + 1)]
 
 
 def line_chart(
