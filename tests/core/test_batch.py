@@ -126,7 +126,18 @@ def test_minibatches_hold_each_row_once_in_an_order_of_the_generator() -> None:
     assert sorted(flat(pieces)) == [0, 1, 2, 3, 4, 5, 6]
     assert pieces == order(1, 3)
     assert pieces != order(2, 3)
-    assert flat(order(1, 2)) == flat(pieces)
+    everyone = sorted(flat(order(1, 2)))
+    assert everyone == sorted(flat(pieces))
+
+
+def test_the_rows_of_a_minibatch_go_from_short_to_long() -> None:
+    turns = batch("ptaaa.", "pa....", "ptaa..", "paa...", "pta...", "paaaaa")
+    assert turns.rows.by_length().tolist() == [1, 3, 4, 2, 0, 5]
+    pieces = list(turns.minibatches(4, torch.Generator().manual_seed(0)))
+    assert sorted(n for piece in pieces for n in piece.old_logprob.tolist()) == [0, 1, 2, 3, 4, 5]
+    for piece in pieces:
+        lengths = (~piece.rows.is_padding).sum(dim=1).tolist()
+        assert lengths == sorted(lengths)
 
 
 def test_minibatches_leave_the_global_generator_alone() -> None:

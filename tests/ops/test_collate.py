@@ -1,7 +1,9 @@
+import pytest
 import torch
 
-from gtr_turbo.ops.collate import left_padded, token_rows, vision_inputs
-from tests.rows import picture, prompt, reply
+from gtr_turbo.core.batch import Scores, TokenRows
+from gtr_turbo.ops.collate import left_padded, score_in_chunks, token_rows, vision_inputs
+from tests.rows import layout, picture, prompt, reply
 
 PAD = 99
 
@@ -53,3 +55,32 @@ def test_prompts_end_together_for_sampling() -> None:
     assert positions.tolist() == [[[0, 1, 2], [0, 0, 0]]] * 3
     assert pictures.grids.tolist() == [[1, 2, 2]] * 2
     assert all(tensor.dtype == torch.int64 for tensor in (ids, attended, positions))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("values", [True, False])
+def test_scores_come_back_in_the_order_of_the_rows(size: int, values: bool) -> None:
+    """Rows of like length are scored together; each score goes back to its own row."""
+    rows = layout("ptaaa.", "pa....", "ptaa..", "paaaaa", "pta...")
+    widths = []
+
+    def score(part: TokenRows) -> Scores:
+        widths.append(part.token_ids.shape[1])
+        first = part.token_ids[:, 0].float()
+        return Scores(
+            token_logprob=(part.token_ids * part.is_response).float(),
+            reference_token_logprob=-part.token_ids.float() * part.is_response,
+            entropy=first + 0.5,
+            value=first + 0.25 if values else None,
+        )
+
+    scores = score_in_chunks(score, rows, size)
+    assert widths == sorted(widths)
+    assert torch.equal(scores.token_logprob, (rows.token_ids * rows.is_response).float())
+    assert torch.equal(scores.reference_token_logprob, -scores.token_logprob)
+    assert scores.entropy.tolist() == [number + 0.5 for number in rows.token_ids[:, 0].tolist()]
+    if values:
+        assert scores.value is not None
+        assert torch.equal(scores.value, scores.entropy - 0.25)
+    else:
+        assert scores.value is None

@@ -1,14 +1,18 @@
 """Imitation beside the policy's loss: what is drawn, and what gradient it gives."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from gtr_turbo.core.batch import TokenRows
+from gtr_turbo.core.turns import ThoughtLabel
 from gtr_turbo.errors import NonFiniteError
 from gtr_turbo.policies.vlm import VlmPolicy
-from gtr_turbo.train.lessons import Lessons, thought_loss
+from gtr_turbo.train.lessons import Lessons, thought_losses, thought_rows
 from tests.train.written import labels_of, store_at
 from tests.world import World, make_policy, tiny_config
 
@@ -23,6 +27,10 @@ def lessons_of(policy: VlmPolicy, path: Path, count: int, **fields: Any) -> Less
     store.add(1, labels_of(policy, count))
     config = tiny_config("unused", guidance__kind="sft", **fields)
     return Lessons(store, policy, config, torch.Generator().manual_seed(0))
+
+
+def thought_loss(policy: VlmPolicy, labels: Sequence[ThoughtLabel]) -> torch.Tensor:
+    return thought_losses(policy, thought_rows(policy, labels)).mean()
 
 
 def gradients(policy: VlmPolicy) -> dict[str, torch.Tensor]:
@@ -97,7 +105,7 @@ def test_the_gradient_is_that_of_the_whole_whatever_the_micro_batch(
         lessons = lessons_of(
             policy, tmp_path / str(size), 8, ppo__micro_batch_size=size, imitation__coef=0.5
         )
-        lessons.begin_pass()
+        lessons.begin_pass(8)
         stats = lessons.backward(8)
         found.append((gradients(policy), stats))
     (whole, stats), (parts, others) = found
@@ -115,16 +123,57 @@ def test_a_pass_draws_no_thought_twice_before_each_was_drawn(
     policy: VlmPolicy, tmp_path: Path
 ) -> None:
     lessons = lessons_of(policy, tmp_path / "run", 10)
-    keys = [label.observation.state_key for label in labels_of(policy, 10)]
-    drawn = [label.observation.state_key for _ in range(5) for label in lessons._draw(4)]
-    assert sorted(drawn[:10]) == sorted(drawn[10:]) == sorted(keys)
-    assert drawn[:10] != drawn[10:], "each round has an order of its own"
-    lessons.begin_pass()
-    assert sorted(label.observation.state_key for label in lessons._draw(10)) == sorted(keys)
+    drawn = []
+    for num_turns in (10, 10, 23):
+        lessons.begin_pass(num_turns)
+        drawn.append(list(lessons._drawn))
+    assert sorted(drawn[0]) == sorted(drawn[1]) == list(range(10))
+    assert drawn[0] != drawn[1], "each pass has an order of its own"
+    times = Counter(drawn[2])
+    assert sum(times.values()) == 23
+    assert set(times.values()) == {2, 3}
+
+
+def test_equal_thoughts_of_a_pass_are_computed_once_and_weigh_their_number(
+    policy: VlmPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a pass the gradient is that of all thoughts, one by one."""
+    labels = labels_of(policy, 4)
+    store = store_at(tmp_path / "run")
+    store.add(1, [labels[0], labels[1], labels[0], labels[2]])
+    store.add(2, [labels[0], labels[3], labels[1]])
+    config = tiny_config("unused", guidance__kind="sft")
+    lessons = Lessons(store, policy, config, torch.Generator().manual_seed(0))
+    rows = []
+    score = VlmPolicy.score
+
+    def counted(self: VlmPolicy, part: TokenRows, *args: Any, **kwargs: Any) -> Any:
+        rows.append(part.num_turns)
+        return score(self, part, *args, **kwargs)
+
+    monkeypatch.setattr(VlmPolicy, "score", counted)
+    lessons.begin_pass(7)
+    losses = [lessons.backward(count)["imitation_loss"] for count in (4, 3)]
+    found = gradients(policy)
+    assert sum(rows) <= 5, "four distinct thoughts, one of them perhaps in both minibatches"
+    everyone = [store.get(index) for index in range(7)]
+    # The two minibatches are means over 4 and 3: weigh them back to one sum.
+    expected = thought_loss(policy, everyone)
+    assert (4 * losses[0] + 3 * losses[1]) / 7 == pytest.approx(float(expected.detach()), abs=1e-5)
+    lessons._drawn = list(range(7))
+    lessons.backward(7)
+    whole = gradients(policy)
+    expected.backward()
+    direct = gradients(policy)
+    largest = max(float(g.abs().max()) for g in direct.values())
+    for name in direct:
+        assert torch.allclose(whole[name], direct[name], atol=1e-4 * largest)
+    assert found.keys() == direct.keys()
 
 
 def test_without_thoughts_there_is_nothing_to_imitate(policy: VlmPolicy, tmp_path: Path) -> None:
     lessons = lessons_of(policy, tmp_path / "run", 0)
+    lessons.begin_pass(4)
     assert lessons.backward(4) == {}
     assert gradients(policy) == {}
 
@@ -135,5 +184,6 @@ def test_a_nan_stops_before_it_spreads(world: World, tmp_path: Path) -> None:
     with torch.no_grad():
         for _, parameter in policy.policy_parameters():
             parameter.fill_(float("nan"))
+    lessons.begin_pass(2)
     with pytest.raises(NonFiniteError, match="imitation"):
         lessons.backward(2)

@@ -140,6 +140,13 @@ class TokenRows:
             vision=self.vision,
         )
 
+    def by_length(self) -> Int64[Tensor, " turn"]:
+        """Return the order of the rows from the shortest to the longest, equal ones as they are.
+
+        Neighbours in it need the least padding between them.
+        """
+        return (~self.is_padding).sum(dim=1).argsort(stable=True)
+
     def chunks(self, size: int) -> Iterator["TokenRows"]:
         """Yield the rows in order, `size` at a time."""
         for rows in torch.arange(self.num_turns).split(size):
@@ -230,10 +237,14 @@ class TurnBatch:
         )
 
     def minibatches(self, size: int, generator: torch.Generator) -> Iterator["TurnBatch"]:
-        """Yield every row once in a random order, `size` at a time; the last may be smaller."""
+        """Yield every row once, a random `size` at a time; the last minibatch may be smaller.
+
+        Within a minibatch the rows go from short to long, so that its chunks hold little padding.
+        """
         order = torch.randperm(self.rows.num_turns, generator=generator)
+        place = self.rows.by_length().argsort()
         for rows in order.split(size):
-            yield self.select(rows)
+            yield self.select(rows[place[rows].argsort()])
 
     def chunks(self, size: int) -> Iterator["TurnBatch"]:
         """Yield the rows in order, `size` at a time."""

@@ -1,12 +1,12 @@
 """From turns to padded tensors: the one place where rows are laid out, as `core/batch.py` shows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
-from gtr_turbo.core.batch import TokenRows, VisionInputs
+from gtr_turbo.core.batch import Scores, TokenRows, VisionInputs
 from gtr_turbo.core.turns import PictureInputs, Prompt, Reply
 
 
@@ -68,6 +68,26 @@ def left_padded(
         attention_mask[row, start:] = 1
         position_ids[:, row, start:] = torch.from_numpy(prompt.position_ids)
     return token_ids, attention_mask, position_ids, vision_inputs([p.picture for p in prompts])
+
+
+def score_in_chunks(score: Callable[[TokenRows], Scores], rows: TokenRows, size: int) -> Scores:
+    """Return the scores of all rows on the CPU, computed for `size` rows of like length at a time.
+
+    The scores are in the order of the rows. `score` must not need a gradient.
+    """
+    width = rows.token_ids.shape[1]
+    order = rows.by_length()
+    pieces = [score(part) for part in rows.select(order).chunks(size)]
+    back = order.argsort()
+    values = [piece.value.cpu() for piece in pieces if piece.value is not None]
+    return Scores(
+        token_logprob=stack_padded([p.token_logprob.cpu() for p in pieces], width)[back],
+        reference_token_logprob=stack_padded(
+            [p.reference_token_logprob.cpu() for p in pieces], width
+        )[back],
+        entropy=torch.cat([piece.entropy.cpu() for piece in pieces])[back],
+        value=torch.cat(values)[back] if values else None,
+    )
 
 
 def stack_padded(

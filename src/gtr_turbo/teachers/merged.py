@@ -13,7 +13,7 @@ from gtr_turbo.core.config import GuidanceConfig
 from gtr_turbo.core.turns import Turn
 from gtr_turbo.errors import StaleTeacherError
 from gtr_turbo.merging import fingerprint
-from gtr_turbo.ops.collate import stack_padded
+from gtr_turbo.ops.collate import score_in_chunks
 from gtr_turbo.ops.kl import ESTIMATORS, k1, limited, mean_over_tokens
 from gtr_turbo.policies.base import AbstractPolicy, WeightChange
 from gtr_turbo.teachers.base import AbstractTeacher
@@ -109,11 +109,11 @@ class WeightTeacher(AbstractTeacher):
     def _scored(self, policy: AbstractPolicy, rows: TokenRows) -> Float32[Tensor, "turn seq"]:
         """Return the log-probabilities of whoever the policy is now."""
         temperature = self._temperature
-        pieces = [
-            policy.score(part, temperature, temperature, values=False).token_logprob.cpu()
-            for part in rows.chunks(self._micro_batch_size)
-        ]
-        return stack_padded(pieces, rows.token_ids.shape[1])
+        return score_in_chunks(
+            lambda part: policy.score(part, temperature, temperature, values=False),
+            rows,
+            self._micro_batch_size,
+        ).token_logprob
 
 
 def _compared(rows: TokenRows, tokens: str) -> Bool[Tensor, "turn seq"]:

@@ -39,7 +39,7 @@ from gtr_turbo.core.turns import Episode, Turn
 from gtr_turbo.errors import NonFiniteError
 from gtr_turbo.ops import ppo as losses
 from gtr_turbo.ops.advantages import gae, standardise
-from gtr_turbo.ops.collate import stack_padded, token_rows
+from gtr_turbo.ops.collate import score_in_chunks, token_rows
 from gtr_turbo.ops.imitation import negative_log_likelihood
 from gtr_turbo.ops.means import TurnMeans
 from gtr_turbo.ops.schedules import cosine_with_floor
@@ -114,21 +114,15 @@ def train(session: Session) -> None:
 
 def score_turns(policy: AbstractPolicy, rows: TokenRows, config: Config) -> Scores:
     """Return the agent's scores of all turns in evaluation mode, before any step is taken."""
-    width = rows.token_ids.shape[1]
+    temperatures = config.rollout.temperature, config.guidance.temperature
     with torch.no_grad():
-        pieces = [
-            policy.score(part, config.rollout.temperature, config.guidance.temperature, values=True)
-            for part in rows.chunks(config.ppo.micro_batch_size)
-        ]
+        scores = score_in_chunks(
+            lambda part: policy.score(part, *temperatures, values=True),
+            rows,
+            config.ppo.micro_batch_size,
+        )
     fault_point("scored")
-    return Scores(
-        token_logprob=stack_padded([piece.token_logprob.cpu() for piece in pieces], width),
-        reference_token_logprob=stack_padded(
-            [piece.reference_token_logprob.cpu() for piece in pieces], width
-        ),
-        entropy=torch.cat([piece.entropy.cpu() for piece in pieces]),
-        value=torch.cat([piece.value.cpu() for piece in pieces if piece.value is not None]),
-    )
+    return scores
 
 
 def assign_credit(
@@ -224,7 +218,7 @@ def improve(
         for _ in range(config.epochs):
             epoch = TurnMeans()
             if lessons is not None:
-                lessons.begin_pass()
+                lessons.begin_pass(batch.rows.num_turns)
             for minibatch in batch.minibatches(config.minibatch_size, session.seeds.shuffle):
                 num_turns = minibatch.rows.num_turns
                 for chunk in minibatch.chunks(config.micro_batch_size):

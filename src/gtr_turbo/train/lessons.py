@@ -1,5 +1,11 @@
-"""Imitation beside the policy's own objective: one written thought for each turn of a pass."""
+"""Imitation beside the policy's own objective: one written thought for each turn of a pass.
 
+States come again, and a teacher writes the same thought about them. Equal lessons of a pass are put
+into one minibatch and computed once, with their number as weight: over the pass the gradient is the
+same, and it costs less.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
 from typing import final
 
@@ -8,14 +14,14 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gtr_turbo.core.batch import TokenRows
 from gtr_turbo.core.config import Config
 from gtr_turbo.core.turns import Reply, ThoughtLabel
 from gtr_turbo.errors import NonFiniteError
 from gtr_turbo.ops.collate import token_rows
 from gtr_turbo.ops.imitation import negative_log_likelihood
-from gtr_turbo.ops.means import TurnMeans
 from gtr_turbo.policies.base import AbstractPolicy
-from gtr_turbo.train.thoughts import ThoughtStore
+from gtr_turbo.train.thoughts import LabelKey, ThoughtStore
 
 IMITATION_TEMPERATURE = 1.0
 """Imitation raises the likelihood itself, whatever temperature the agent samples at."""
@@ -36,49 +42,66 @@ class Lessons:
         self._store, self._policy, self._generator = store, policy, generator
         self._coef = config.imitation.coef
         self._micro_batch_size = config.ppo.micro_batch_size
-        self._order: list[int] = []
+        self._drawn: list[int] = []
 
-    def begin_pass(self) -> None:
-        """Forget the order of the last pass: each pass draws anew."""
-        self._order = []
+    def begin_pass(self, num_turns: int) -> None:
+        """Draw the thoughts of a pass over `num_turns` turns, equal ones next to each other.
+
+        Groups of equal thoughts come in the order in which the first of each was drawn.
+        """
+        drawn: list[int] = []
+        total = len(self._store)
+        while total and len(drawn) < num_turns:
+            drawn += torch.randperm(total, generator=self._generator).tolist()
+        groups: dict[LabelKey, list[int]] = {}
+        for index in drawn[:num_turns]:
+            groups.setdefault(self._store.key(index), []).append(index)
+        self._drawn = [index for group in groups.values() for index in group]
 
     def backward(self, count: int) -> dict[str, float]:
-        """Add the gradient of `count` thoughts' loss; return what to watch, nothing without any.
+        """Add the gradient of the next `count` thoughts of the pass; return what to watch.
 
         The loss is `imitation.coef` times the mean negative log-probability of the thought tokens.
-        Raises NonFiniteError.
+        Without any thought there is no gradient and nothing to watch. Raises NonFiniteError.
         """
-        labels = self._draw(count)
-        if not labels:
+        taken, self._drawn = self._drawn[:count], self._drawn[count:]
+        if not taken:
             return {}
-        means = TurnMeans()
-        for start in range(0, len(labels), self._micro_batch_size):
-            part = labels[start : start + self._micro_batch_size]
-            loss = thought_loss(self._policy, part)
+        first = {self._store.key(index): index for index in reversed(taken)}
+        times = Counter(self._store.key(index) for index in taken)
+        labels = [self._store.get(first[key]) for key in times]
+        rows = thought_rows(self._policy, labels)
+        order = rows.by_length()
+        weights = torch.tensor(list(times.values()), dtype=torch.float32)[order] / len(taken)
+        total = 0.0
+        for part, weight in zip(
+            rows.select(order).chunks(self._micro_batch_size),
+            weights.split(self._micro_batch_size),
+            strict=True,
+        ):
+            losses = thought_losses(self._policy, part)
+            loss = (losses * weight.to(losses.device)).sum()
             if not torch.isfinite(loss):
                 raise NonFiniteError(
                     f"the loss of imitation is {loss.item()}.",
                     hint="lower `ppo.learning_rate` or `imitation.coef`.",
                 )
-            (self._coef * loss * len(part) / len(labels)).backward()
-            means.add(len(part), imitation_loss=loss.item())
-        return means.means()
-
-    def _draw(self, count: int) -> list[ThoughtLabel]:
-        total = len(self._store)
-        while total and len(self._order) < count:
-            self._order += torch.randperm(total, generator=self._generator).tolist()
-        drawn, self._order = self._order[:count], self._order[count:]
-        return [self._store.get(index) for index in drawn]
+            (self._coef * loss).backward()
+            total += loss.item()
+        return {"imitation_loss": total}
 
 
-def thought_loss(policy: AbstractPolicy, labels: Sequence[ThoughtLabel]) -> Float32[Tensor, ""]:
-    """Return the mean over labels of each thought's mean negative log-probability, nats."""
+def thought_rows(policy: AbstractPolicy, labels: Sequence[ThoughtLabel]) -> TokenRows:
+    """Return the labels' prompts and thoughts as rows, cut behind the thought's next token."""
     prompts = policy.encode([label.observation for label in labels])
     replies = [_as_reply(label) for label in labels]
-    rows = token_rows(prompts, replies, policy.pad_token_id).up_to_action()
+    return token_rows(prompts, replies, policy.pad_token_id).up_to_action()
+
+
+def thought_losses(policy: AbstractPolicy, rows: TokenRows) -> Float32[Tensor, " turn"]:
+    """Return the mean negative log-probability of each row's thought tokens, nats."""
     scores = policy.score(rows, IMITATION_TEMPERATURE, IMITATION_TEMPERATURE, values=False)
-    return negative_log_likelihood(scores.token_logprob, rows.is_thought).mean()
+    return negative_log_likelihood(scores.token_logprob, rows.is_thought)
 
 
 def _as_reply(label: ThoughtLabel) -> Reply:

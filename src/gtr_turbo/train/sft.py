@@ -77,6 +77,7 @@ def _step(policy: VlmPolicy, turns: Sequence[Demonstration], config: Config, ste
     prompts = policy.encode([turn.observation for turn in turns])
     replies = [policy.written_reply(turn.reply) for turn in turns]
     batch = token_rows(prompts, replies, policy.pad_token_id)
+    batch = batch.select(batch.by_length())
     num_tokens = int(batch.is_response.sum())
     total = 0.0
     for rows in batch.chunks(config.ppo.micro_batch_size):

@@ -7,7 +7,7 @@ import torch
 
 from gtr_turbo.core.batch import Scores, TokenRows
 from gtr_turbo.core.turns import Turn
-from gtr_turbo.ops.collate import stack_padded, token_rows
+from gtr_turbo.ops.collate import score_in_chunks, token_rows
 from gtr_turbo.policies.base import AbstractPolicy
 
 NUM_CROSSED: Final = 16
@@ -43,11 +43,11 @@ def thought_state_effect(
         [turns[here].reply for here, _ in pairs],
         policy.pad_token_id,
     )
-    pieces = [
-        policy.score(part, temperature, temperature, values=False).token_logprob.cpu()
-        for part in other.chunks(micro_batch_size)
-    ]
-    crossed_logprob = stack_padded(pieces, other.token_ids.shape[1])
+    crossed_logprob = score_in_chunks(
+        lambda part: policy.score(part, temperature, temperature, values=False),
+        other,
+        micro_batch_size,
+    ).token_logprob
     effects = [
         scores.token_logprob[here][rows.is_thought[here]].mean()
         - crossed_logprob[row][other.is_thought[row]].mean()

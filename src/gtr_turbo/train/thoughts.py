@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from jaxtyping import Int32
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -18,6 +19,10 @@ FOLDER = "thoughts"
 _LABELS, _PICTURES = "labels.json", "pictures.safetensors"
 NUM_CACHED_PICTURES = 4096
 """Pictures that stay decoded in memory: a few megabytes of small ones, 1 GB of 300 × 300."""
+
+
+LabelKey = tuple[str, str, bytes]
+"""Prompt, hash of the picture, token ids of the thought."""
 
 
 @final
@@ -99,6 +104,12 @@ class ThoughtStore:
         if known:
             self._run.prune(FOLDER, {_name(number) for number in kept})
         self._forget()
+
+    def key(self, index: int) -> LabelKey:
+        """Return what two labels share exactly when state and thought are the same."""
+        line = self._labels[index][1]
+        thought: Int32[np.ndarray, " token"] = line["token_ids"][: line["num_thought_tokens"]]
+        return line["prompt"], line["picture"], thought.tobytes()
 
     def get(self, index: int) -> ThoughtLabel:
         """Return one label, its picture included."""
