@@ -16,12 +16,12 @@ from gtr_turbo.core.seeding import Seeds
 from gtr_turbo.envs.base import AbstractTask
 from gtr_turbo.envs.pool.in_process import InProcessPool
 from gtr_turbo.envs.registry import make_task
-from gtr_turbo.policies.vlm import VlmPolicy
+from gtr_turbo.policies.vlm import VlmPolicy, load_policy
 from gtr_turbo.presets import make_preset
 from gtr_turbo.report.console import NullProgress
 from gtr_turbo.rollout import Rollout
 from gtr_turbo.runstate import RunDirectory
-from gtr_turbo.train.pipeline import load_policy, start_config
+from gtr_turbo.train.pipeline import start_config
 
 SINGLE_STEPS = 24
 """Steps of the one-environment loop per repetition."""

@@ -5,9 +5,10 @@ package is cheap and the environments work without torch. With `GTR_TURBO_CHECK_
 process environment every annotated shape and type is checked while the program runs.
 """
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gtr_turbo.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gtr_turbo.core.batch import Guidance, Scores, TokenRows, TurnBatch
@@ -77,21 +78,7 @@ _HOMES = {
     "gtr_turbo.policies.vlm": ("VlmPolicy",),
     "gtr_turbo.presets": ("make_preset",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a public name, loading its module at the first use."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)
 
 
 if os.environ.get("GTR_TURBO_CHECK_SHAPES") == "1":

@@ -5,7 +5,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, get_args
 
-import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,11 +14,10 @@ from gtr_turbo.core.arguments import EvalArguments, Who
 from gtr_turbo.core.combinations import TINY_PREFIX
 from gtr_turbo.core.config import Config, parse_config, read_yaml
 from gtr_turbo.core.files import dump_json, write_text_atomically
-from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.errors import ConfigError
 from gtr_turbo.evaluate import evaluate_samples
 from gtr_turbo.history import make_history
-from gtr_turbo.policies.vlm import VlmPolicy
+from gtr_turbo.policies.vlm import VlmPolicy, load_policy
 from gtr_turbo.runstate import CONFIG_FILE, TEACHERS, newest_checkpoint
 from gtr_turbo.studies.starts import FOLDERS
 
@@ -84,14 +82,11 @@ def measure(
 
 def _start_policy(path: Path, config: Config) -> VlmPolicy:
     """Return the policy that a run's updates began with."""
-    if config.run.num_threads is not None:
-        torch.set_num_threads(config.run.num_threads)
     model = config.model
     if config.sft.num_steps or model.path.startswith(TINY_PREFIX):
         start = path / (START if config.sft.num_steps else MODEL)
         model = model.model_copy(update={"path": str(start)})
-    seed_everything(config.run.seed, "policy")
-    return VlmPolicy(model, config.lora, config.critic)
+    return load_policy(config.model_copy(update={"model": model}))
 
 
 @contextmanager

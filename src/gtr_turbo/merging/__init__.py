@@ -3,8 +3,9 @@
 Names are loaded when they are first used: `arrays`, which needs no torch, then comes without it.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gtr_turbo.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gtr_turbo.errors import MergeError
@@ -94,18 +95,4 @@ _HOMES = {
     "gtr_turbo.merging.settings": ("TiesOptions",),
     "gtr_turbo.merging.weights": ("ema_weights", "sma_weights"),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a public name, loading its module at the first use."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

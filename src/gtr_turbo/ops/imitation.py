@@ -1,7 +1,12 @@
 """The loss of imitation: how surprising given tokens are."""
 
+from typing import Final
+
 from jaxtyping import Bool, Float32
 from torch import Tensor
+
+IMITATION_TEMPERATURE: Final = 1.0
+"""Imitation raises the likelihood itself, whatever temperature the agent samples at."""
 
 
 def negative_log_likelihood(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, StrictInt, ValidationError, model_validator
 
 from gtr_turbo.arms import make_arm
 from gtr_turbo.core.config import Config, flatten, parse_config
@@ -40,7 +40,7 @@ class Study(Section):
     """Names of arms, and arms of the study's own as `name: {field: value, …}`."""
     baseline: str | None = None
     """The arm that the others are compared with; by default the first."""
-    seeds: tuple[int, ...] = Field(min_length=1)
+    seeds: tuple[StrictInt, ...] = Field(min_length=1)
     """Seeds of each arm's runs."""
     episodes: int | None = Field(default=None, ge=1)
     """Hands of the panel; None: as in the preset."""

@@ -40,7 +40,7 @@ from gtr_turbo.errors import NonFiniteError
 from gtr_turbo.ops import ppo as losses
 from gtr_turbo.ops.advantages import gae, standardise
 from gtr_turbo.ops.collate import score_in_chunks, token_rows
-from gtr_turbo.ops.imitation import negative_log_likelihood
+from gtr_turbo.ops.imitation import IMITATION_TEMPERATURE, negative_log_likelihood
 from gtr_turbo.ops.means import TurnMeans
 from gtr_turbo.ops.schedules import cosine_with_floor
 from gtr_turbo.policies.base import AbstractPolicy
@@ -268,7 +268,8 @@ def loss_of(
     if ppo.objective == "ppo" and not is_warmup:
         loss = loss + policy_loss - ppo.entropy_coef * entropy
     elif ppo.objective == "rejection" and not is_warmup:
-        loss = loss + rejection_loss(policy, chunk)
+        is_plain = config.rollout.temperature == IMITATION_TEMPERATURE
+        loss = loss + rejection_loss(policy, chunk, scores if is_plain else None)
     return loss, {
         "policy_loss": policy_loss.item(),
         "value_loss": value_loss.item(),
@@ -278,8 +279,15 @@ def loss_of(
     }
 
 
-def rejection_loss(policy: AbstractPolicy, chunk: TurnBatch) -> Float32[Tensor, ""]:
-    """Return the imitation loss of the replies in solved episodes, nats per token (RFT)."""
-    scores = policy.score(chunk.rows, 1.0, 1.0, values=False)
+def rejection_loss(
+    policy: AbstractPolicy, chunk: TurnBatch, scores: Scores | None = None
+) -> Float32[Tensor, ""]:
+    """Return the imitation loss of the replies in solved episodes, nats per token (RFT).
+
+    `scores` are the chunk's own at `IMITATION_TEMPERATURE`, where they are known already.
+    """
+    if scores is None:
+        once = IMITATION_TEMPERATURE
+        scores = policy.score(chunk.rows, once, once, values=False)
     is_kept = chunk.rows.is_response & chunk.is_solved[:, None]
     return negative_log_likelihood(scores.token_logprob, is_kept).mean()

@@ -19,12 +19,9 @@ from gtr_turbo.core.config import Config
 from gtr_turbo.core.turns import Reply, ThoughtLabel
 from gtr_turbo.errors import NonFiniteError
 from gtr_turbo.ops.collate import token_rows
-from gtr_turbo.ops.imitation import negative_log_likelihood
+from gtr_turbo.ops.imitation import IMITATION_TEMPERATURE, negative_log_likelihood
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.train.thoughts import LabelKey, ThoughtStore
-
-IMITATION_TEMPERATURE = 1.0
-"""Imitation raises the likelihood itself, whatever temperature the agent samples at."""
 
 
 @final

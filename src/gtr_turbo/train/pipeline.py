@@ -14,7 +14,7 @@ from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.merging import fingerprint
 from gtr_turbo.policies.tiny import build_tiny_model
-from gtr_turbo.policies.vlm import VlmPolicy
+from gtr_turbo.policies.vlm import VlmPolicy, load_policy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.page import write_report
 from gtr_turbo.runstate import RunDirectory
@@ -55,14 +55,6 @@ def open_session(config: Config, run: RunDirectory, progress: AbstractProgress) 
         session.evaluate("initial")
         session.save()
     return session
-
-
-def load_policy(config: Config) -> VlmPolicy:
-    """Return the policy that a resolved configuration names, adapters seeded by the run's seed."""
-    if config.run.num_threads is not None:
-        torch.set_num_threads(config.run.num_threads)
-    seed_everything(config.run.seed, "policy")
-    return VlmPolicy(config.model, config.lora, config.critic)
 
 
 def start_config(config: Config, run: RunDirectory, progress: AbstractProgress) -> Config:
