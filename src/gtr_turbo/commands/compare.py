@@ -16,6 +16,7 @@ from gtr_turbo.runstate import LOCK_FILE
 from gtr_turbo.studies.comparison import compare_arms
 from gtr_turbo.studies.page import study_page
 from gtr_turbo.studies.places import StudyPlaces, is_finished
+from gtr_turbo.studies.plots import picture_files
 from gtr_turbo.studies.progress import StudyProgress
 from gtr_turbo.studies.results import StudyResults, read_results
 from gtr_turbo.studies.reuse import take_over
@@ -25,6 +26,7 @@ from gtr_turbo.studies.tables import arms_csv, markdown, runs_csv
 
 EXIT_FAILED_RUNS: Final = 1
 STUDY_FILE: Final = "study.yaml"
+PLOTS: Final = "plots"
 DEFAULT_HOME: Final = Path("runs/studies")
 
 
@@ -132,8 +134,11 @@ def _write_report(results: StudyResults, places: StudyPlaces, file: str, console
     }
     for name, content in files.items():
         write_text_atomically(places.home / name, content)
+    (places.home / PLOTS).mkdir(exist_ok=True)
+    for name, picture in picture_files(results).items():
+        write_text_atomically(places.home / PLOTS / name, picture)
     print_line(console, text)
-    print_line(console, f"wrote {', '.join(str(places.home / name) for name in files)}")
+    print_line(console, f"wrote {', '.join(str(places.home / name) for name in (*files, PLOTS))}")
 
 
 def _show_failure(failure: Failure, console: Console) -> None:

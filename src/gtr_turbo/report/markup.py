@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import final
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
@@ -16,6 +17,12 @@ class Html(str):
     """Text that is HTML already, made by the functions of this module."""
 
     __slots__ = ()
+
+
+def style_sheet(*names: str) -> Html:
+    """Return this package's style sheets one after the other, ready for a `style` element."""
+    home = files("gtr_turbo.report")
+    return Html("".join(home.joinpath(f"{name}.css").read_text("utf-8") for name in names))
 
 
 Child = str | int | float | None

@@ -1,7 +1,6 @@
 """`report.html`: one file that holds the whole story of a run and loads nothing from outside."""
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from gtr_turbo.core.files import write_text_atomically
 from gtr_turbo.report.console import duration
 from gtr_turbo.report.curves import charts
 from gtr_turbo.report.gallery import gallery
-from gtr_turbo.report.markup import Html, element, join
+from gtr_turbo.report.markup import Html, element, join, style_sheet
 from gtr_turbo.report.records import RunRecord, read_run
 
 REPORT_FILE = "report.html"
@@ -38,7 +37,7 @@ def page(run_dir: Path, record: RunRecord) -> Html:
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{name}: GTR-Turbo run"),
-        element("style", Html(files("gtr_turbo.report").joinpath("report.css").read_text("utf-8"))),
+        element("style", style_sheet("charts", "report")),
     )
     links = {
         "result": "Result",

@@ -1,13 +1,19 @@
 """The comparison as one HTML page: tables, intervals, curves. It loads nothing, runs no script."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any, Final
 
-from gtr_turbo.report.markup import Html, element, join
+from gtr_turbo.report.markup import Html, element, join, style_sheet
 from gtr_turbo.report.page import POLICY
 from gtr_turbo.studies.comparison import Comparison
-from gtr_turbo.studies.plots import arm_charts, metric_charts, overview, style
+from gtr_turbo.studies.plots import (
+    Figure,
+    arm_charts,
+    figure_html,
+    metric_charts,
+    overview,
+    style,
+)
 from gtr_turbo.studies.results import StudyResults
 from gtr_turbo.studies.statistics import Estimate
 from gtr_turbo.studies.study import arms_of
@@ -28,14 +34,13 @@ MARGIN: Final = 10
 def study_page(results: StudyResults, comparison: Comparison, file: str) -> Html:
     """Return the whole page; `file` is the text of the study file."""
     study = results.study
-    css = files("gtr_turbo.report").joinpath("report.css").read_text("utf-8")
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{study.name}: GTR-Turbo study"),
-        element("style", Html(css)),
+        element("style", style_sheet("charts", "report")),
     )
     body = element(
         "body",
@@ -45,9 +50,9 @@ def study_page(results: StudyResults, comparison: Comparison, file: str) -> Html
         element("nav", *(element("a", text, href=f"#{place}") for place, text in LINKS.items())),
         _section("intervals", interval_table(comparison)),
         _section("tables", *(_table(table) for table in tables(comparison))),
-        _section("curves", overview(results)),
-        _section("arms", arm_charts(results)),
-        _section("numbers", metric_charts(results)),
+        _section("curves", _charts(overview(results), "charts outcome")),
+        _section("arms", _charts(arm_charts(results), "charts")),
+        _section("numbers", _charts(metric_charts(results), "charts")),
         _section("study", _settings(arms_of(study)), element("pre", file, class_="config")),
     )
     return join([Html("<!doctype html>\n"), element("html", head, body, lang="en"), "\n"])
@@ -72,6 +77,10 @@ def interval_table(comparison: Comparison) -> Html:
                 )
     heads = ("", "success", "0 % to 100 %, with 95 % interval")
     return _whole_table(heads, rows)
+
+
+def _charts(figures: Sequence[Figure], kind: str) -> Html:
+    return element("div", *(figure_html(figure) for figure in figures), class_=kind)
 
 
 def _status(comparison: Comparison) -> str:

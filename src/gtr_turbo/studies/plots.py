@@ -7,7 +7,7 @@ from typing import Final, final
 from gtr_turbo.metrics import METRICS
 from gtr_turbo.report.charts import Format, Series, line_chart, percent, short
 from gtr_turbo.report.curves import SHARE
-from gtr_turbo.report.markup import Html, element
+from gtr_turbo.report.markup import Html, element, style_sheet
 from gtr_turbo.studies.results import (
     Point,
     RunResult,
@@ -28,6 +28,20 @@ class Plot:
 
     title: str
     metric: str
+    form: Format = short
+    is_share: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A chart with what stands around it."""
+
+    name: str
+    """Of its file, without the ending."""
+    title: str
+    lines: Sequence[Series]
+    note: str = ""
     form: Format = short
     is_share: bool = False
 
@@ -54,39 +68,58 @@ def style(number: int) -> str:
     return f"arm-{number % NUM_COLOURS}" + (" dashed" if number >= NUM_COLOURS else "")
 
 
-def overview(results: StudyResults) -> Html:
+def overview(results: StudyResults) -> list[Figure]:
     """Return the success on the panel of every arm's agent, and of every arm's teacher."""
-    figures = [
-        _figure(
-            f"Success on the panel: {who}",
-            _all_arms(results, lambda runs, who=who: evaluation_curve(runs, who)),
-            "Mean over seeds.",
+    return [
+        Figure(
+            name=f"success-{who}",
+            title=f"Success on the panel: {who}",
+            lines=_all_arms(results, lambda runs, who=who: evaluation_curve(runs, who)),
+            note="Mean over seeds.",
             form=percent,
             is_share=True,
         )
         for who in ("agent", "teacher")
     ]
-    return element("div", *figures, class_="charts outcome")
 
 
-def arm_charts(results: StudyResults) -> Html:
+def arm_charts(results: StudyResults) -> list[Figure]:
     """Return a chart per arm: its agent and its teacher with bands, and the baseline's agent."""
-    figures = [
-        _figure(arm, _one_arm(results, arm), "", form=percent, is_share=True)
+    return [
+        Figure(
+            name=f"arm-{arm}",
+            title=arm,
+            lines=_one_arm(results, arm),
+            form=percent,
+            is_share=True,
+        )
         for arm in results.arms
     ]
-    return element("div", *figures, class_="charts")
 
 
-def metric_charts(results: StudyResults) -> Html:
+def metric_charts(results: StudyResults) -> list[Figure]:
     """Return the logged numbers that tell arms apart, where they were logged."""
-    figures: list[Html] = []
+    figures: list[Figure] = []
     for plot in PLOTS:
         lines = _all_arms(results, lambda runs, plot=plot: metric_curve(runs, plot.metric))
         if any(line.known for line in lines):
-            note = METRICS[plot.metric]
-            figures.append(_figure(plot.title, lines, note, form=plot.form, is_share=plot.is_share))
-    return element("div", *figures, class_="charts")
+            figures.append(
+                Figure(
+                    name=plot.metric.replace("_", "-"),
+                    title=plot.title,
+                    lines=lines,
+                    note=METRICS[plot.metric],
+                    form=plot.form,
+                    is_share=plot.is_share,
+                )
+            )
+    return figures
+
+
+def picture_files(results: StudyResults) -> dict[str, str]:
+    """Return file name → a picture that stands alone (SVG), for each chart that has a line."""
+    figures = [*overview(results), *metric_charts(results), *arm_charts(results)]
+    return {f"{figure.name}.svg": _alone(figure) for figure in figures if figure.lines}
 
 
 def _all_arms(
@@ -125,13 +158,46 @@ def _series(name: str, kind: str, points: Sequence[Point], *, is_band: bool) -> 
     )
 
 
-def _figure(
-    title: str, lines: Sequence[Series], note: str, *, form: Format, is_share: bool
-) -> Html:
-    chart = line_chart(title, lines, form=form, y_range=SHARE if is_share else None)
-    legend = _legend({line.name: f"series {line.kind}" for line in lines})
-    head = element("div", element("h3", title), legend, class_="head")
-    return element("figure", element("figcaption", head, element("p", note)), chart)
+def figure_html(figure: Figure) -> Html:
+    """Return a figure of a page: title, legend, note and chart."""
+    legend = _legend({line.name: f"series {line.kind}" for line in figure.lines})
+    head = element("div", element("h3", figure.title), legend, class_="head")
+    caption = element("figcaption", head, element("p", figure.note))
+    return element("figure", caption, _chart(figure))
+
+
+def _chart(figure: Figure) -> Html:
+    y_range = SHARE if figure.is_share else None
+    return line_chart(figure.title, figure.lines, form=figure.form, y_range=y_range)
+
+
+def _alone(figure: Figure) -> str:
+    """Return title, legend and chart as one picture, its style inside."""
+    width, head, line = 400, 22, 16
+    rows = len(figure.lines)
+    height = head + line * rows + 200
+    names = [
+        element(
+            "g",
+            element("path", d=f"M10 {head + line * row + 4} h22"),
+            element("text", entry.name, x=38, y=head + line * row + 8),
+            class_=f"series {entry.kind}",
+        )
+        for row, entry in enumerate(figure.lines)
+    ]
+    chart = _chart(figure).replace("<svg ", f'<svg y="{height - 200}" height="200" ', 1)
+    picture = element(
+        "svg",
+        element("style", style_sheet("charts")),
+        element("rect", width=width, height=height, fill="var(--paper)"),
+        element("text", figure.title, x=10, y=15),
+        *names,
+        Html(chart),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        font_family="sans-serif",
+    )
+    return f"{picture}\n"
 
 
 def _legend(classes: Mapping[str, str]) -> Html:
