@@ -52,6 +52,7 @@ def finish(
             "update": update,
             "env_steps": 8 * update,
             "reply_tokens": 10.5 + run.seed,
+            "env_steps_per_second": 50.0 if run.arm == "rl4vlm" else 40.0 / update,
             "agent_distance": 0.1 * update,
             "teacher_distance": None,
             "corrector_input_tokens": 3 if run.arm == "gtr-turbo-kl" else None,

@@ -1,11 +1,12 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from gtr_turbo.studies.comparison import compare_arms
 from gtr_turbo.studies.results import read_results
-from gtr_turbo.studies.tables import arms_csv, markdown, runs_csv, tables
+from gtr_turbo.studies.tables import arms_csv, cost_table, markdown, runs_csv, tables
 from tests.studies.fake_study import made_results, make_study
 
 
@@ -20,7 +21,8 @@ def test_the_markdown_holds_every_arm_with_its_interval(tmp_path: Path) -> None:
     against = next(row for row in rows if row.startswith("| gtr-turbo-kl | 2 | +18.8 ("))
     assert " | 0.5 | 0.75 (" in against
     assert "smallest possible value is 0.5 of 2 seeds" in text
-    assert "| gtr-turbo-kl | 2 | 16 | 1.5 | 0.5 | 176 | 6 | 0.50 |" in rows
+    assert "| rl4vlm | 2 | 16 | 1.5 | 0.5 | 20.0 (1.00) | 176 | 0 | 0.00 |" in rows
+    assert "| gtr-turbo-kl | 2 | 16 | 1.5 | 0.5 | 37.5 (1.88) | 176 | 6 | 0.50 |" in rows
     assert text.endswith("Not finished: static-seed0, static-seed1.\n")
 
 
@@ -39,6 +41,15 @@ def test_every_row_of_a_table_has_a_cell_for_each_head(tmp_path: Path) -> None:
 def test_a_study_of_the_baseline_alone_has_no_table_of_comparisons(tmp_path: Path) -> None:
     made = tables(compare_arms(made_results(tmp_path, arms=["rl4vlm"])))
     assert [table.title for table in made] == ["Success", "Cost"]
+
+
+def test_without_the_baseline_or_an_update_no_time_is_made_up(tmp_path: Path) -> None:
+    comparison = compare_arms(made_results(tmp_path))
+    guided = [row for row in comparison.rows if row.arm == "gtr-turbo-kl"]
+    alone = cost_table(replace(comparison, rows=guided))
+    assert alone.rows[0][5] == "37.5"
+    still = replace(guided[0], cost=replace(guided[0].cost, step_milliseconds=None))
+    assert cost_table(replace(comparison, rows=[still])).rows[0][5] == "–"
 
 
 def test_the_csv_files_can_be_read_back(tmp_path: Path) -> None:

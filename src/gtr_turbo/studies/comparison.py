@@ -41,6 +41,8 @@ class Cost:
     minutes: float
     start_minutes: float
     """Minutes of `minutes` that the supervised start took."""
+    step_milliseconds: float | None
+    """Wall clock per environment step: the median over the updates of all runs."""
     num_tokens: float
     num_corrector_tokens: float
     money: float
@@ -122,11 +124,13 @@ def _pass_at(runs: Sequence[RunResult]) -> dict[int, Estimate]:
 
 def _cost(runs: Sequence[RunResult]) -> Cost:
     count = len(runs)
+    steps = [each for run in runs for each in run.step_milliseconds]
     return Cost(
         num_updates=runs[0].summary["updates"],
         env_steps=runs[0].summary["env_steps"],
         minutes=sum(run.minutes for run in runs) / count,
         start_minutes=sum(run.start_minutes for run in runs) / count,
+        step_milliseconds=float(np.median(steps)) if steps else None,
         num_tokens=sum(run.num_tokens for run in runs) / count,
         num_corrector_tokens=sum(run.num_corrector_tokens for run in runs) / count,
         money=sum(run.cost for run in runs) / count,

@@ -45,6 +45,11 @@ class RunResult:
         return self.summary["phase_seconds"].get("sft", 0.0) / SECONDS_PER_MINUTE
 
     @property
+    def step_milliseconds(self) -> tuple[float, ...]:
+        """Wall clock per environment step of each update, evaluations left out."""
+        return tuple(1000 / line["env_steps_per_second"] for line in self.metrics)
+
+    @property
     def num_tokens(self) -> int:
         """Tokens that the agent sampled in training."""
         steps = [0, *(line["env_steps"] for line in self.metrics)]

@@ -98,13 +98,17 @@ def pass_table(comparison: Comparison) -> TextTable:
 
 def cost_table(comparison: Comparison) -> TextTable:
     """Return what a run of each arm took."""
+    own = [row.cost.step_milliseconds for row in comparison.rows if row.arm == comparison.baseline]
+    base = own[0] if own else None
     return TextTable(
         title="Cost",
         note="Means over runs. Minutes on the clock, beside the other runs of the study; the"
-        " supervised start counts for each run, also where runs shared it. Tokens: sampled by the"
-        " agent in training; corrector tokens: its questions and answers.",
-        heads=("arm", "updates", "environment steps", "minutes", "of these start", "tokens",
-               "corrector tokens", "cost"),
+        " supervised start counts for each run, also where runs shared it. Milliseconds per"
+        " environment step: median over all updates, evaluations left out; in brackets as a"
+        f" multiple of {comparison.baseline}'s. Tokens: sampled by the agent in training; corrector"
+        " tokens: its questions and answers.",
+        heads=("arm", "updates", "environment steps", "minutes", "of these start", "ms per step",
+               "tokens", "corrector tokens", "cost"),
         rows=[
             (
                 row.arm,
@@ -112,6 +116,7 @@ def cost_table(comparison: Comparison) -> TextTable:
                 f"{row.cost.env_steps:,}",
                 f"{row.cost.minutes:.1f}",
                 f"{row.cost.start_minutes:.1f}",
+                _per_step(row.cost.step_milliseconds, base),
                 f"{row.cost.num_tokens:,.0f}",
                 f"{row.cost.num_corrector_tokens:,.0f}",
                 f"{row.cost.money:.2f}",
@@ -119,6 +124,13 @@ def cost_table(comparison: Comparison) -> TextTable:
             for row in comparison.rows
         ],
     )  # fmt: skip
+
+
+def _per_step(milliseconds: float | None, base: float | None) -> str:
+    if milliseconds is None:
+        return NOTHING
+    ratio = "" if base is None else f" ({milliseconds / base:.2f})"
+    return f"{milliseconds:.1f}{ratio}"
 
 
 def markdown(name: str, question: str, comparison: Comparison) -> str:
@@ -143,7 +155,7 @@ def arms_csv(comparison: Comparison) -> str:
         "improvement_prob": lambda row: row.against and row.against.improvement,
     }
     heads = ["arm", "seeds", *(f"{n}{end}" for n in found for end in ("", "_low", "_high"))]
-    heads += ["p_value", "minutes", "tokens", "corrector_tokens", "cost"]
+    heads += ["p_value", "minutes", "step_milliseconds", "tokens", "corrector_tokens", "cost"]
     rows: list[list[Any]] = []
     for row in comparison.rows:
         cells: list[Any] = [row.arm, len(row.seeds)]
@@ -151,7 +163,8 @@ def arms_csv(comparison: Comparison) -> str:
             estimate = get(row)
             cells += [estimate.value, estimate.low, estimate.high] if estimate else [None] * 3
         cells += [row.against and row.against.difference.p_value, row.cost.minutes]
-        cells += [row.cost.num_tokens, row.cost.num_corrector_tokens, row.cost.money]
+        cells += [row.cost.step_milliseconds, row.cost.num_tokens]
+        cells += [row.cost.num_corrector_tokens, row.cost.money]
         rows.append(cells)
     return _csv(heads, rows)
 
