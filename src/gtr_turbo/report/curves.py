@@ -42,6 +42,7 @@ class Curve:
 
 CURVES: tuple[Curve, ...] = (
     Curve(title="Guidance KL", metrics=("guidance_kl",)),
+    Curve(title="Weight of guidance", metrics=("guidance_weight",), always=False),
     Curve(title="Entropy", metrics=("entropy",)),
     Curve(title="Clip fraction", metrics=("clip_fraction",), form=percent),
     Curve(title="Approximate KL of the update", metrics=("approx_kl",)),

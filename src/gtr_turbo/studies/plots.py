@@ -52,6 +52,7 @@ PLOTS: Final = (
     Plot(title="Distance from the start: teacher", metric="teacher_distance"),
     Plot(title="Distance between agent and teacher", metric="agent_teacher_distance"),
     Plot(title="Guidance KL", metric="guidance_kl"),
+    Plot(title="Weight of guidance", metric="guidance_weight"),
     Plot(title="Entropy", metric="entropy"),
     Plot(title="Length of the thought", metric="thought_tokens"),
     Plot(title="Different thoughts", metric="distinct_thought_share", form=percent, is_share=True),

@@ -132,7 +132,7 @@ def assign_credit(
     scores: Scores,
     guidance: Guidance | None,
     config: Config,
-) -> tuple[TurnBatch, dict[str, float]]:
+) -> tuple[TurnBatch, dict[str, float | None]]:
     """Return the update's batch, and what to watch about it.
 
     The task's reward goes through GAE, the other channels go where their `into` says.
@@ -145,9 +145,11 @@ def assign_credit(
     turns = [turn for episode in episodes for turn in episode.turns]
     task = torch.tensor([turn.rewards["task"] for turn in turns], dtype=torch.float32)
     channels = [(config.format.into, format_reward(turns, config))]
+    penalty = None
     if guidance is not None and config.guidance.kind == "kl":
         assert guidance.kl is not None
-        channels.append((config.guidance.into, -config.guidance.coef * guidance.kl))
+        penalty = config.guidance.coef * guidance.kl
+        channels.append((config.guidance.into, -penalty))
     totals = {place: torch.zeros_like(task) for place in ("reward", "advantage", "return")}
     for place, channel in channels:
         totals[place] = totals[place] + channel
@@ -169,7 +171,12 @@ def assign_credit(
         tokens=tokens,
     )
     spread = advantage.std(unbiased=False)
-    return batch, {"advantage_mean": float(advantage.mean()), "advantage_std": float(spread)}
+    weight = None if penalty is None else float(penalty.std(unbiased=False) / spread)
+    return batch, {
+        "advantage_mean": float(advantage.mean()),
+        "advantage_std": float(spread),
+        "guidance_weight": weight if spread else None,
+    }
 
 
 def format_reward(turns: Sequence[Turn], config: Config) -> Turns:
