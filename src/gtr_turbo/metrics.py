@@ -66,9 +66,9 @@ METRICS: dict[str, str] = {
     # teacher
     "guidance_kl": "Mean estimate of the reverse KL divergence per token from agent to teacher, "
     "over the guided turns, nats. 0.01–1; null while there is no teacher.",
-    "guidance_weight": "Standard deviation over turns of the penalty guidance.coef × KL, as a share "
-    "of advantage_std. 0.03–1: below, the guidance is too weak to do anything; above, it drowns the "
-    "task's reward; null without a KL penalty.",
+    "guidance_weight": "Standard deviation over turns of the penalty guidance.coef × KL, as a "
+    "share of advantage_std. 0.03–1: below, the guidance is too weak to do anything; above, it "
+    "drowns the task's reward; null without a KL penalty.",
     "guided_share": "Share of turns that the teacher judged, 0–1. Near valid_format_rate, and 0 "
     "while there is no teacher: in update 1 and until the critic's warm-up has passed.",
     "teacher_fingerprint": "The sha256 of the teacher's weights. Changes at every merge.",
