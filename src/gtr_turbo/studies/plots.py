@@ -190,7 +190,7 @@ def _alone(figure: Figure) -> str:
     picture = element(
         "svg",
         element("style", style_sheet("charts")),
-        element("rect", width=width, height=height, fill="var(--paper)"),
+        element("rect", width=width, height=height, style="fill: var(--paper)"),
         element("text", figure.title, x=10, y=15),
         *names,
         Html(chart),
