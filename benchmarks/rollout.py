@@ -16,7 +16,8 @@ from gtr_turbo.core.seeding import Seeds
 from gtr_turbo.envs.base import AbstractTask
 from gtr_turbo.envs.pool.in_process import InProcessPool
 from gtr_turbo.envs.registry import make_task
-from gtr_turbo.policies.vlm import VlmPolicy, load_policy
+from gtr_turbo.policies.make import load_policy
+from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.presets import make_preset
 from gtr_turbo.report.console import NullProgress
 from gtr_turbo.rollout import Rollout

@@ -17,7 +17,8 @@ from gtr_turbo.core.files import dump_json, write_text_atomically
 from gtr_turbo.errors import ConfigError
 from gtr_turbo.evaluate import evaluate_samples
 from gtr_turbo.history import make_history
-from gtr_turbo.policies.vlm import VlmPolicy, load_policy
+from gtr_turbo.policies.make import load_policy
+from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.runstate import CONFIG_FILE, TEACHERS, newest_checkpoint
 from gtr_turbo.studies.starts import FOLDERS
 

@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
 from gtr_turbo.core.batch import Scores, TokenRows, VisionInputs
-from gtr_turbo.core.config import Config, CriticConfig, LoraConfig, ModelConfig
-from gtr_turbo.core.seeding import seed_everything
+from gtr_turbo.core.config import CriticConfig, LoraConfig, ModelConfig
 from gtr_turbo.core.spans import count_thought_tokens
 from gtr_turbo.core.turns import (
     Observation,
@@ -389,14 +388,6 @@ class VlmPolicy(AbstractPolicy):
                 f" {needed.tolist()[:8]}.",
                 hint="were rows and pictures selected apart?",
             )
-
-
-def load_policy(config: Config) -> VlmPolicy:
-    """Return the policy that a resolved configuration names, adapters seeded by the run's seed."""
-    if config.run.num_threads is not None:
-        torch.set_num_threads(config.run.num_threads)
-    seed_everything(config.run.seed, "policy")
-    return VlmPolicy(config.model, config.lora, config.critic)
 
 
 def _check_picture(picture: np.ndarray) -> None:

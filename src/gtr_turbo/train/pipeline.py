@@ -13,8 +13,9 @@ from gtr_turbo.core.config import Config
 from gtr_turbo.core.faultline import fault_point
 from gtr_turbo.core.seeding import seed_everything
 from gtr_turbo.merging import fingerprint
+from gtr_turbo.policies.make import load_policy
 from gtr_turbo.policies.tiny import build_tiny_model
-from gtr_turbo.policies.vlm import VlmPolicy, load_policy
+from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.page import write_report
 from gtr_turbo.runstate import RunDirectory
