@@ -17,6 +17,8 @@ from gtr_turbo.studies.results import (
 )
 from gtr_turbo.studies.statistics import mean_over_seeds
 
+CHART_SIZE: Final = (400, 200)
+"""Of a chart, in SVG units."""
 NUM_COLOURS: Final = 8
 """Arms beyond it get the same colours again, dashed."""
 
@@ -169,14 +171,16 @@ def figure_html(figure: Figure) -> Html:
 
 def _chart(figure: Figure) -> Html:
     y_range = SHARE if figure.is_share else None
-    return line_chart(figure.title, figure.lines, form=figure.form, y_range=y_range)
+    return line_chart(
+        figure.title, figure.lines, form=figure.form, y_range=y_range, size=CHART_SIZE
+    )
 
 
 def _alone(figure: Figure) -> str:
     """Return title, legend and chart as one picture, its style inside."""
-    width, head, line = 400, 22, 16
-    rows = len(figure.lines)
-    height = head + line * rows + 200
+    (width, chart_height), head, line = CHART_SIZE, 22, 16
+    top = head + line * len(figure.lines)
+    height = top + chart_height
     names = [
         element(
             "g",
@@ -186,14 +190,13 @@ def _alone(figure: Figure) -> str:
         )
         for row, entry in enumerate(figure.lines)
     ]
-    chart = _chart(figure).replace("<svg ", f'<svg y="{height - 200}" height="200" ', 1)
     picture = element(
         "svg",
         element("style", style_sheet("charts")),
         element("rect", width=width, height=height, style="fill: var(--paper)"),
         element("text", figure.title, x=10, y=15),
         *names,
-        Html(chart),
+        element("svg", _chart(figure), y=top, width=width, height=chart_height),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {height}",
         font_family="sans-serif",

@@ -5,7 +5,6 @@ into one minibatch and computed once, with their number as weight: over the pass
 same, and it costs less.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import final
 
@@ -50,10 +49,7 @@ class Lessons:
         total = len(self._store)
         while total and len(drawn) < num_turns:
             drawn += torch.randperm(total, generator=self._generator).tolist()
-        groups: dict[LabelKey, list[int]] = {}
-        for index in drawn[:num_turns]:
-            groups.setdefault(self._store.key(index), []).append(index)
-        self._drawn = [index for group in groups.values() for index in group]
+        self._drawn = [index for group in self._groups(drawn[:num_turns]) for index in group]
 
     def backward(self, count: int) -> dict[str, float]:
         """Add the gradient of the next `count` thoughts of the pass; return what to watch.
@@ -64,12 +60,11 @@ class Lessons:
         taken, self._drawn = self._drawn[:count], self._drawn[count:]
         if not taken:
             return {}
-        first = {self._store.key(index): index for index in reversed(taken)}
-        times = Counter(self._store.key(index) for index in taken)
-        labels = [self._store.get(first[key]) for key in times]
-        rows = thought_rows(self._policy, labels)
+        groups = self._groups(taken)
+        rows = thought_rows(self._policy, [self._store.get(group[0]) for group in groups])
         order = rows.by_length()
-        weights = torch.tensor(list(times.values()), dtype=torch.float32)[order] / len(taken)
+        times = torch.tensor([len(group) for group in groups], dtype=torch.float32)
+        weights = times[order] / len(taken)
         total = 0.0
         for part, weight in zip(
             rows.select(order).chunks(self._micro_batch_size),
@@ -86,6 +81,13 @@ class Lessons:
             (self._coef * loss).backward()
             total += loss.item()
         return {"imitation_loss": total}
+
+    def _groups(self, indices: Sequence[int]) -> list[list[int]]:
+        """Return the labels' indices, equal labels together, in the order of the first of each."""
+        groups: dict[LabelKey, list[int]] = {}
+        for index in indices:
+            groups.setdefault(self._store.key(index), []).append(index)
+        return list(groups.values())
 
 
 def thought_rows(policy: AbstractPolicy, labels: Sequence[ThoughtLabel]) -> TokenRows:
