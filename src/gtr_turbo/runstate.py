@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -119,7 +120,8 @@ class RunDirectory:
         if not is_run:
             _refuse_remains(path)
         lock = DirectoryLock.take(path, LOCK_FILE, create=resume or not is_run)
-        try:
+        with ExitStack() as undo:
+            undo.callback(lock.release)
             if is_run and not resume:
                 raise ResumeError(
                     f"{path} already holds a run.",
@@ -134,9 +136,7 @@ class RunDirectory:
                     logger.warning("there is no run at %s to resume: starting it.", path)
                 sync_directory(path.parent)
                 _write_config(path, config)
-        except BaseException:
-            lock.release()
-            raise
+            undo.pop_all()
         return cls(path, lock)
 
     def __enter__(self) -> "RunDirectory":

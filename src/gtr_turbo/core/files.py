@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,19 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
     """
     temporary = temporary_path(path)
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            fault_point("file.written")
-            os.fsync(file.fileno())
-        fault_point("file.synced")
-        os.replace(temporary, path)
+        with ExitStack() as undo:
+            undo.callback(temporary.unlink, missing_ok=True)
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                fault_point("file.written")
+                os.fsync(file.fileno())
+            fault_point("file.synced")
+            os.replace(temporary, path)
+            undo.pop_all()
         fault_point("file.renamed")
         sync_directory(path.parent)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
+    except OSError as error:
         if is_disk_full(error):
             raise disk_full_error(path, len(data)) from error
         raise

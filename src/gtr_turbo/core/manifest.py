@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -138,16 +139,19 @@ def write_manifest(directory: Path, extra: Mapping[str, JSON]) -> None:
 def move_into_place(temporary: Path, target: Path) -> None:
     """Rename; what stood there is set aside first and deleted last, or given back on a failure."""
     replaced = target.parent / f"{REPLACED_PREFIX}{target.name}"
-    try:
+
+    def give_back() -> None:
+        if replaced.exists() and not target.exists():
+            os.rename(replaced, target)
+
+    with ExitStack() as undo:
+        undo.callback(give_back)
         if target.exists():
             shutil.rmtree(replaced, ignore_errors=True)
             os.rename(target, replaced)
             fault_point("write.set_aside")
         os.rename(temporary, target)
-    except BaseException:
-        if replaced.exists() and not target.exists():
-            os.rename(replaced, target)
-        raise
+        undo.pop_all()
     fault_point("write.renamed")
     sync_directory(target.parent)
     fault_point("write.parent_synced")

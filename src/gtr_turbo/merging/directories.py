@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -72,14 +73,13 @@ def run_merge(request: MergeRequest, progress: Callable[[str, int, int], None]) 
     if beside.exists():
         shutil.rmtree(beside)
     beside.mkdir()
-    try:
+    with ExitStack() as undo:
+        undo.callback(shutil.rmtree, beside)
         written = _write(request, inputs, form, beside, progress)
         report = _report(request, inputs, form, written)
         write_card(beside, request, report, [str(path) for path in inputs.paths])
         beside.rename(request.out)
-    except BaseException:
-        shutil.rmtree(beside)
-        raise
+        undo.pop_all()
     sync_directory(request.out.parent)
     return report
 
