@@ -81,6 +81,9 @@ def test_a_dry_run_says_what_would_be_run_and_writes_nothing(
     assert "small: 4 runs of 2 seeds in " in out
     assert "4 of them missing (2 shared starts)." in out.replace("\n", " ")
     assert not (tmp_path / "out").exists()
+    write_study(study, overrides={"sft.num_steps": 3}, samples=3)
+    _, out, _ = console.run("compare", study, "--dry-run", "--out", tmp_path / "out")
+    assert "(2 shared starts, 4 panels of 3 samples)." in out.replace("\n", " ")
     code, out, _ = console.run("compare", study, "--dry-run", "--only", "static")
     assert "small: 2 runs of 2 seeds in runs/studies/small" in out
 

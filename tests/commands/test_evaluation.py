@@ -52,6 +52,8 @@ def test_several_tries_of_each_hand_give_pass_at_k(
     assert code == 0
     found = json.loads(file.read_text())
     once = measure(finished, "agent")
+    summary = json.loads((finished / "summary.json").read_text())
+    assert found["weights_sha256"] == summary["agent"]["weights_sha256"]
     assert found["samples"][0] == found["outcomes"] == once["outcomes"]
     assert {len(line) for line in found["samples"]} == {3}
     solved = [sum(line[hand] == "1" for line in found["samples"]) for hand in range(3)]

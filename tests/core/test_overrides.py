@@ -54,9 +54,17 @@ def test_a_dotted_key_is_put_beside_what_is_there() -> None:
     assert values == {"task": {"rules": {"a": 3, "b": 2}, "name": "x"}}
 
 
-def test_a_mapping_is_merged_and_anything_else_replaces() -> None:
-    values: dict[str, Any] = {"ppo": {"clip": 0.1, "epochs": 4}, "run": {"seed": 0}}
-    merge_into(values, {"ppo": {"clip": 0.2}, "run": 3, "new": {"x": 1}})
-    assert values == {"ppo": {"clip": 0.2, "epochs": 4}, "run": 3, "new": {"x": 1}}
+def test_a_mapping_is_merged_into_its_section() -> None:
+    values: dict[str, Any] = {"ppo": {"clip": 0.1, "epochs": 4}, "seed": 0}
+    merge_into(values, {"ppo": {"clip": 0.2}, "seed": 3, "new": {"x": 1}})
+    assert values == {"ppo": {"clip": 0.2, "epochs": 4}, "seed": 3, "new": {"x": 1}}
     put(values, "ppo", {"epochs": 1})
     assert values["ppo"] == {"clip": 0.2, "epochs": 1}
+
+
+@pytest.mark.parametrize("value", [None, 5, [1]])
+def test_no_section_is_dropped_by_something_else_in_its_place(value: Any) -> None:
+    values: dict[str, Any] = {"task": {"rules": {"a": 1}}}
+    with pytest.raises(ConfigError, match=r"`task\.rules` must be a mapping of fields to values"):
+        put(values, "task.rules", value)
+    assert values == {"task": {"rules": {"a": 1}}}

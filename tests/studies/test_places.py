@@ -55,6 +55,40 @@ def test_a_run_of_other_settings_is_named_with_the_differences(directory: Path) 
         is_finished(directory, run(num_updates=2))
 
 
+def test_a_run_that_was_carried_further_is_not_finished_with_its_old_summary(
+    directory: Path,
+) -> None:
+    (directory / "summary.json").write_text('{"updates": 3}')
+    (directory / "metrics.jsonl").write_text('{"update": 3}\n{"update": 4}\n')
+    with pytest.raises(ResumeError, match="has 4 updates already, but the study asks for 3"):
+        is_finished(directory, run())
+    assert not is_finished(directory, run(num_updates=6))
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "other"),
+    [
+        ("scripted", "https://api.example.org/v1", True),
+        ("https://api.example.org/v1", "scripted", True),
+        ("https://api.example.org/v1", "https://proxy.example.org/v1", False),
+    ],
+)
+def test_a_scripted_corrector_is_another_arm_than_a_model(
+    tmp_path: Path, made: str, wanted: str, other: bool
+) -> None:
+    def of(url: str) -> StudyRun:
+        teacher = {"kind": "sft", "teacher": "corrector"}
+        config = parse_config({"guidance": teacher, "corrector": {"url": url}})
+        return StudyRun(arm="gtr", seed=0, config=config)
+
+    RunDirectory.open(tmp_path / "run", of(made).config, resume=False).close()
+    if other:
+        with pytest.raises(ResumeError, match=f"corrector.url: {made} → {wanted}"):
+            is_finished(tmp_path / "run", of(wanted))
+    else:
+        assert not is_finished(tmp_path / "run", of(wanted))
+
+
 def test_a_run_whose_configuration_cannot_be_read_is_named(directory: Path) -> None:
     (directory / "config.yaml").write_text("ppo: {clop: 1}\n")
     with pytest.raises(ResumeError, match="kl-seed1 was made under other settings: there is no"):
@@ -64,11 +98,12 @@ def test_a_run_whose_configuration_cannot_be_read_is_named(directory: Path) -> N
 def test_samples_are_those_of_the_finished_agent(directory: Path) -> None:
     samples, summary = directory / "samples.json", directory / "summary.json"
     assert not has_samples(directory, 2)
-    summary.write_text('{"updates": 3}')
+    summary.write_text('{"updates": 3, "agent": {"weights_sha256": "ab"}}')
     assert not has_samples(directory, 2)
-    samples.write_text('{"samples": ["10", "01"]}')
+    samples.write_text('{"samples": ["10", "01"], "weights_sha256": "ab"}')
     assert has_samples(directory, 2)
     assert not has_samples(directory, 3)
-    newer = samples.stat().st_mtime_ns + 1
-    os.utime(summary, ns=(newer, newer))  # the run went on to more updates
+    os.utime(samples, ns=(0, 0))  # a copy may have any time
+    assert has_samples(directory, 2)
+    summary.write_text('{"updates": 6, "agent": {"weights_sha256": "cd"}}')
     assert not has_samples(directory, 2)

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from gtr_turbo.core.lock import DirectoryLock
 from gtr_turbo.core.manifest import write_manifest
 from gtr_turbo.studies.places import StudyPlaces, is_finished
 from gtr_turbo.studies.reuse import take_over
@@ -24,6 +25,17 @@ def test_finished_runs_of_the_same_settings_are_taken_over(tmp_path: Path) -> No
     assert (here.home / summary).read_bytes() == (there.home / summary).read_bytes()
     assert not (here.run("rl4vlm-seed0") / "LOCK").exists()
     assert take_over(here, runs, [there.home]) == []
+
+
+def test_a_run_that_somebody_is_at_work_on_is_left_alone(tmp_path: Path) -> None:
+    _, runs, there = make_study(tmp_path / "one")
+    here = StudyPlaces(tmp_path / "two")
+    lock = DirectoryLock.take(there.run("rl4vlm-seed0"), "LOCK", create=True)
+    try:
+        assert "rl4vlm-seed0" not in take_over(here, runs, [there.home])
+    finally:
+        lock.release()
+    assert take_over(here, runs, [there.home]) == ["rl4vlm-seed0"]
 
 
 def test_runs_of_other_settings_are_left_where_they_are(tmp_path: Path) -> None:

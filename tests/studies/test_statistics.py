@@ -12,6 +12,7 @@ from gtr_turbo.studies.statistics import (
     interquartile_mean,
     mean_over_seeds,
     sign_flip_test,
+    smallest_p,
     success,
 )
 
@@ -101,6 +102,12 @@ def test_the_sign_flip_test_counts_every_pattern() -> None:
         expected = sum(value >= seen for value in sums) / len(sums)
         assert sign_flip_test(np.array(gains)) == expected
     assert sign_flip_test(np.array([1, -1])) == 1.0
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 20])
+def test_the_smallest_p_is_that_of_gains_of_one_sign(count: int) -> None:
+    assert sign_flip_test(np.ones(count, np.int64)) >= smallest_p(count)
+    assert count > 16 or sign_flip_test(np.ones(count, np.int64)) == smallest_p(count)
 
 
 def test_with_many_seeds_signs_are_drawn() -> None:

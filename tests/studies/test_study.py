@@ -48,6 +48,29 @@ def test_a_study_stands_for_its_arms_and_seeds(tmp_path: Path) -> None:
     assert runs[5].config.run.num_updates == 0  # an arm's own fields win over those of the study
 
 
+@pytest.mark.parametrize(
+    ("common", "own"),
+    [
+        ({"guidance": {"coef": 30.0}}, {"guidance": {"estimator": "k1"}}),
+        ({"guidance.coef": 30.0}, {"guidance": {"estimator": "k1"}}),
+        ({"guidance": {"coef": 30.0, "estimator": "k3"}}, {"guidance.estimator": "k1"}),
+        ({"guidance.estimator": "k3", "guidance": {"coef": 30.0}}, {"guidance.estimator": "k1"}),
+    ],
+)
+def test_an_arm_adds_to_what_the_study_says_however_both_are_written(
+    tmp_path: Path, common: dict[str, Any], own: dict[str, Any]
+) -> None:
+    study = read_study(written(tmp_path, overrides=common, arms=[{"x": own}]))
+    guidance = planned_runs(study)[0].config.guidance
+    assert (guidance.coef, guidance.estimator, guidance.into) == (30.0, "k1", "reward")
+
+
+def test_a_rule_for_training_alone_leaves_the_arms_comparable(tmp_path: Path) -> None:
+    rule = {"task.rules.end_when_hopeless": True, "task.evaluation_rules.end_when_hopeless": False}
+    runs = planned_runs(read_study(written(tmp_path, arms=["rft", {"short": rule}])))
+    assert [run.config.task.rules["end_when_hopeless"] for run in runs[:2]] == [False, True]
+
+
 def test_the_first_arm_is_the_baseline_unless_another_is_named(tmp_path: Path) -> None:
     assert baseline_of(read_study(written(tmp_path))) == "rl4vlm"
     assert baseline_of(read_study(written(tmp_path, baseline="half"))) == "half"
@@ -86,10 +109,23 @@ def test_arms_of_a_study_may_be_named_or_its_own(tmp_path: Path) -> None:
         ({"seeds": [1.0]}, "seeds", ""),
         ({"seeds": ["2"]}, "seeds", ""),
         ({"arms": [{"x": {"run": {"seed": 3}}}]},
-         'the arm "x" sets `run.seed`, which the study\'s `seeds` overrule.', "under `seeds`"),
+         'the arm "x" sets `run.seed`, which the study\'s `seeds` decides.', "under `seeds`"),
         ({"overrides": {"run.seed": 3}}, "`overrides` sets `run.seed`", "under `seeds`"),
+        ({"overrides": {"run": {"num_threads": 4}}}, "`overrides` sets `run.num_threads`",
+         "under `threads`"),
+        ({"overrides": {"evaluation.num_episodes": 9}, "episodes": 8},
+         "`overrides` sets `evaluation.num_episodes`", "under `episodes`"),
         ({"arms": ["rft", {"x": {"evaluation.num_episodes": 9}}]},
-         'the arm "x" sets `evaluation.num_episodes`: its runs would be measured', "`episodes`"),
+         'the arm "x" would be evaluated with `evaluation.num_episodes` 9, but "rft" with 200',
+         "under `overrides`"),
+        ({"arms": ["rft", {"x": {"task.rules.max_steps": 3}}]},
+         'the arm "x" would be evaluated with `task.rules.max_steps` 3', "evaluation_rules"),
+        ({"arms": ["rft", {"x": {"evaluation.temperature": 0.3}}]},
+         'the arm "x" would be evaluated with `evaluation.temperature` 0.3', "under `overrides`"),
+        ({"overrides": {"run": None}}, "`run` must be a mapping of fields to values, got None.",
+         "leave the section out"),
+        ({"arms": [{5: None}]}, "5 cannot be the name of an arm.", "letters, digits"),
+        ({"episodes": True}, "episodes", ""),
         ({"episodes": 0}, "`episodes` must be greater than or equal to 1, got 0.", "Hands of"),
     ],
 )  # fmt: skip

@@ -30,7 +30,8 @@ def test_every_row_of_a_table_has_a_cell_for_each_head(tmp_path: Path) -> None:
     study, runs, places = make_study(tmp_path, samples=4)
     for run in runs:
         file = places.run(run.name) / "samples.json"
-        file.write_text(json.dumps({"samples": ["1"] * 4, "pass_at": {"1": 0.5, "4": 0.75}}))
+        found = {"samples": ["1"] * 4, "pass_at": {"1": 0.5, "4": 0.75}}
+        file.write_text(json.dumps(found | {"weights_sha256": f"{run.name}-weights"}))
     made = tables(compare_arms(read_results(study, runs, places)))
     assert [table.title for table in made] == ["Success", "Against rl4vlm", "pass@k", "Cost"]
     assert all(len(row) == len(table.heads) for table in made for row in table.rows)

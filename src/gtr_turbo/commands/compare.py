@@ -20,7 +20,7 @@ from gtr_turbo.studies.plots import picture_files
 from gtr_turbo.studies.progress import StudyProgress
 from gtr_turbo.studies.results import StudyResults, read_results
 from gtr_turbo.studies.reuse import take_over
-from gtr_turbo.studies.runner import START_PREFIX, Failure, Runner, plan_jobs
+from gtr_turbo.studies.runner import SAMPLES_PREFIX, START_PREFIX, Failure, Runner, plan_jobs
 from gtr_turbo.studies.study import Study, StudyRun, arms_of, planned_runs, read_study
 from gtr_turbo.studies.tables import arms_csv, markdown, runs_csv
 
@@ -43,10 +43,10 @@ def compare(arguments: CompareArguments, console: Console) -> int:
     failures: list[Failure] = []
     lock = _lock(places.home)
     try:
-        text = arguments.study.read_text(encoding="utf-8")
-        write_text_atomically(places.home / STUDY_FILE, text)
         for run in runs:  # also those that are not asked for: nothing may be mixed
             is_finished(places.run(run.name), run)
+        text = arguments.study.read_text(encoding="utf-8")
+        write_text_atomically(places.home / STUDY_FILE, text)
         for other in arguments.reuse:
             if not (other / "runs").is_dir() and not (other / "starts").is_dir():
                 print_line(console, f"note      {other} holds no study: nothing is copied from it")
@@ -56,7 +56,7 @@ def compare(arguments: CompareArguments, console: Console) -> int:
         with StudyProgress(len(jobs), console) as progress:
             runner = Runner(places, slots, progress, one_thread=study.threads == 1)
             failures = runner.run(jobs)
-        _write_report(read_results(study, runs, places), places, text, console)
+        _write_report(read_results(study, runs, places), places, console)
     finally:
         lock.release()
     for failure in failures:
@@ -108,15 +108,18 @@ def _show_plan(
         fields = ", ".join(f"{key} {value}" for key, value in own.items())
         print_line(console, f"{arm:20} {fields}")
     missing = [run.name for run in runs if not is_finished(places.run(run.name), run)]
-    starts = sum(job.name.startswith(START_PREFIX) for job in plan_jobs(places, runs))
+    jobs = [job for job in plan_jobs(places, runs, study.samples) if not job.is_done()]
+    starts = sum(job.name.startswith(START_PREFIX) for job in jobs)
+    panels = sum(job.name.startswith(SAMPLES_PREFIX) for job in jobs)
+    also = f", {panels} panels of {study.samples} samples" if panels else ""
     print_line(
         console,
         f"{study.name}: {len(runs)} runs of {len(study.seeds)} seeds in {places.home},"
-        f" {len(missing)} of them missing ({starts} shared starts).",
+        f" {len(missing)} of them missing ({starts} shared starts{also}).",
     )
 
 
-def _write_report(results: StudyResults, places: StudyPlaces, file: str, console: Console) -> None:
+def _write_report(results: StudyResults, places: StudyPlaces, console: Console) -> None:
     """Write the comparison of what is finished, and print it as Markdown."""
     study = results.study
     if not results.arms:

@@ -78,7 +78,8 @@ def measure(
         policy.load(path / checkpoint)
     teaching = _as_teacher(policy, config, path, Path(checkpoint).name)
     with teaching if who == "teacher" else nullcontext():
-        return evaluate_samples(policy, config, num_episodes, num_samples)
+        found = evaluate_samples(policy, config, num_episodes, num_samples)
+        return found | {"weights_sha256": policy.fingerprint()}
 
 
 def _start_policy(path: Path, config: Config) -> VlmPolicy:

@@ -44,16 +44,28 @@ def parse_overrides(arguments: Sequence[str], options: Iterable[str]) -> list[tu
 
 
 def put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key in nested `values`; a mapping is merged into the section that is there."""
+    """Set a dotted key in nested `values`; a mapping is merged into the section that is there.
+
+    Raises ConfigError for anything else in the place of a section.
+    """
     for part in reversed(key.split(".")):
         value = {part: value}
     merge_into(values, value)
 
 
-def merge_into(values: dict[str, Any], other: Mapping[str, Any]) -> None:
-    """Put `other` into `values`, section by section."""
+def merge_into(values: dict[str, Any], other: Mapping[str, Any], within: str = "") -> None:
+    """Put `other` into `values`, section by section; `within` is the dotted name of `values`.
+
+    Raises ConfigError where a section would be replaced by something that is none: a section
+    without any key, say, would drop what a preset says there.
+    """
     for key, value in other.items():
-        if isinstance(value, Mapping) and isinstance(values.get(key), dict):
-            merge_into(values[key], value)
-        else:
+        if not isinstance(values.get(key), dict):
             values[key] = value
+        elif isinstance(value, Mapping):
+            merge_into(values[key], value, f"{within}{key}.")
+        else:
+            raise ConfigError(
+                f"`{within}{key}` must be a mapping of fields to values, got {value!r:.80}.",
+                hint="leave the section out, or give it a field.",
+            )

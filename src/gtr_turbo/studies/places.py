@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from gtr_turbo.core.config import differences, parse_config, read_yaml
+from gtr_turbo.core.combinations import SCRIPTED_CORRECTOR
+from gtr_turbo.core.config import Config, differences, parse_config, read_yaml
 from gtr_turbo.errors import ConfigError, ResumeError
+from gtr_turbo.metrics import METRICS_FILE, read_metrics
 from gtr_turbo.report.records import SUMMARY_FILE
 from gtr_turbo.runstate import CONFIG_FILE
 from gtr_turbo.studies.study import StudyRun
@@ -55,9 +57,12 @@ def has_samples(directory: Path, count: int) -> bool:
     file, summary = directory / SAMPLES_FILE, directory / SUMMARY_FILE
     if not (file.is_file() and summary.is_file()):
         return False
-    if file.stat().st_mtime_ns < summary.stat().st_mtime_ns:
-        return False  # the run went on after it
-    return len(json.loads(file.read_bytes()).get("samples", [])) == count
+    found = json.loads(file.read_bytes())
+    agent = json.loads(summary.read_bytes())["agent"]
+    return (
+        found.get("weights_sha256") == agent["weights_sha256"]  # the run may have gone on
+        and len(found.get("samples", [])) == count
+    )
 
 
 def is_finished(directory: Path, run: StudyRun) -> bool:
@@ -75,16 +80,36 @@ def is_finished(directory: Path, run: StudyRun) -> bool:
         raise ResumeError(
             f"the run {run.name} was made under other settings: {error.message}", hint=hint
         ) from None
-    changed = differences(found, run.config)
+    changed = differences(found, run.config) + _other_corrector(found, run.config)
     if changed:
         lines = "\n".join(f"  {line}" for line in changed)
         raise ResumeError(f"the run {run.name} was made under other settings:\n{lines}", hint=hint)
     summary = directory / SUMMARY_FILE
     updates = json.loads(summary.read_bytes())["updates"] if summary.is_file() else 0
-    if updates > run.config.run.num_updates:
+    done = max(updates, _newest_update(directory))
+    if done > run.config.run.num_updates:
         raise ResumeError(
-            f"the run {run.name} has {updates} updates already, but the study asks for"
+            f"the run {run.name} has {done} updates already, but the study asks for"
             f" {run.config.run.num_updates}.",
             hint=hint,
         )
     return summary.is_file() and updates == run.config.run.num_updates
+
+
+def _newest_update(directory: Path) -> int:
+    """Return the newest update that was logged: it may be beyond the one of the summary."""
+    file = directory / METRICS_FILE
+    lines = read_metrics(file) if file.is_file() else []
+    return lines[-1]["update"] if lines else 0
+
+
+def _other_corrector(found: Config, wanted: Config) -> list[str]:
+    """Return the line of the corrector where one of the two is scripted and the other is not.
+
+    A resumed run may ask the same corrector at another address; a study's arm is another arm with
+    another corrector.
+    """
+    old, new = found.corrector.url, wanted.corrector.url
+    if found.guidance.teacher != "corrector" or old == new or SCRIPTED_CORRECTOR not in (old, new):
+        return []
+    return [f"corrector.url: {old} → {new}"]

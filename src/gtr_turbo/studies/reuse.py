@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gtr_turbo.core.files import temporary_path
-from gtr_turbo.errors import ResumeError
+from gtr_turbo.core.lock import DirectoryLock
+from gtr_turbo.errors import ResumeError, RunLockedError
 from gtr_turbo.runstate import LOCK_FILE
 from gtr_turbo.studies.places import StudyPlaces, is_finished
 from gtr_turbo.studies.starts import is_whole, start_config, start_key
@@ -16,15 +17,14 @@ from gtr_turbo.studies.study import StudyRun
 def take_over(places: StudyPlaces, runs: Sequence[StudyRun], others: Sequence[Path]) -> list[str]:
     """Copy what other studies have of a study's runs and starts; return the copied runs' names.
 
-    A run is taken from a study that has one of the same arm, seed and configuration, finished. What
-    is here already, begun or finished, stays.
+    A run is taken from a study that has one of the same arm, seed and configuration, finished and
+    with nobody at work on it. What is here already, begun or finished, stays.
     """
     taken: list[str] = []
     for run in runs:
         here = places.run(run.name)
         for other in map(StudyPlaces, others):
-            if not here.exists() and _is_same(other.run(run.name), run):
-                _copy(other.run(run.name), here)
+            if not here.exists() and _copy_run(other.run(run.name), run, here):
                 taken.append(run.name)
         start = start_config(run.config)
         if start is not None:
@@ -32,11 +32,21 @@ def take_over(places: StudyPlaces, runs: Sequence[StudyRun], others: Sequence[Pa
     return taken
 
 
-def _is_same(directory: Path, run: StudyRun) -> bool:
+def _copy_run(source: Path, run: StudyRun, target: Path) -> bool:
+    """Copy a run, if it is there, whole, at rest, and the one that is wanted."""
     try:
-        return is_finished(directory, run)
+        lock = DirectoryLock.take(source, LOCK_FILE, create=False)
+    except RunLockedError:
+        return False
+    try:
+        if not is_finished(source, run):
+            return False
+        _copy(source, target)
     except ResumeError:  # the same name, but other settings
         return False
+    finally:
+        lock.release()
+    return True
 
 
 def _take_start(here: Path, others: Sequence[Path]) -> None:

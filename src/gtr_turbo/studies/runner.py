@@ -23,6 +23,8 @@ from gtr_turbo.studies.study import StudyRun
 
 START_PREFIX: Final = "start-"
 """Jobs that make a shared start are called like this."""
+SAMPLES_PREFIX: Final = "samples-"
+"""Jobs that play a finished run's panel several times."""
 POLL_SECONDS: Final = 0.1
 GRACE_SECONDS: Final = 10.0
 """Time that a child has to end when it is asked to; then it is killed."""
@@ -88,7 +90,7 @@ def plan_jobs(places: StudyPlaces, runs: Sequence[StudyRun], num_samples: int = 
                 jobs[needs] = _start_job(places, needs, start)
             jobs[run.name] = _run_job(places, run, start, needs)
         if num_samples > 1 and (run.name in jobs or not has_samples(directory, num_samples)):
-            name = f"samples-{run.name}"
+            name = f"{SAMPLES_PREFIX}{run.name}"
             jobs[name] = _samples_job(places, run, name, num_samples)
     return list(jobs.values())
 

@@ -89,6 +89,17 @@ def sign_flip_test(gains: Int[np.ndarray, " seed"]) -> float:
     return (extreme + 1) / 2**MAX_EXACT_SEEDS  # the pattern that was seen is one of them
 
 
+def smallest_p(num_seeds: int) -> float:
+    """Return the smallest p value that `sign_flip_test` can give.
+
+    >>> smallest_p(5)
+    0.0625
+    """
+    if num_seeds <= MAX_EXACT_SEEDS:
+        return 2 / 2**num_seeds
+    return 1 / 2**MAX_EXACT_SEEDS
+
+
 def interquartile_mean(scores: Float[np.ndarray, "seed task"]) -> float:
     """Return the mean of the middle half of all scores: a quarter is cut off at each end.
 

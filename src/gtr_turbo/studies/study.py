@@ -20,8 +20,6 @@ from gtr_turbo.presets import make_preset
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What may become the name of a directory."""
-PANEL_FIELDS: Final = ("evaluation.num_episodes", "evaluation.panel_seed", "task.name")
-"""Fields that decide which hands are played: runs on different ones cannot be compared."""
 
 
 @final
@@ -42,11 +40,11 @@ class Study(Section):
     """The arm that the others are compared with; by default the first."""
     seeds: tuple[StrictInt, ...] = Field(min_length=1)
     """Seeds of each arm's runs."""
-    episodes: int | None = Field(default=None, ge=1)
+    episodes: StrictInt | None = Field(default=None, ge=1)
     """Hands of the panel; None: as in the preset."""
-    samples: int = Field(default=1, ge=1)
+    samples: StrictInt = Field(default=1, ge=1)
     """Times that each hand is played after a run; more than once gives pass@k."""
-    threads: int | None = Field(default=1, ge=1)
+    threads: StrictInt | None = Field(default=1, ge=1)
     """CPU threads of each run; None leaves the choice to the preset and to torch."""
 
     @model_validator(mode="after")
@@ -108,6 +106,7 @@ def arms_of(study: Study) -> dict[str, Mapping[str, Any]]:
                 f"`arms` lists {entry!r:.80}, which is neither a name nor `name: {{field: value}}`."
             )
         for name, own in found.items():
+            _refuse_name(name, "an arm")
             if name in arms:
                 raise ConfigError(f'`arms` has "{name}" twice.')
             arms[name] = make_arm(name).overrides if own is None else _own_arm(name, own)
@@ -127,6 +126,7 @@ def planned_runs(study: Study) -> list[StudyRun]:
     arms = arms_of(study)
     _refuse_what_a_study_sets(study, arms)
     first: dict[str, str] = {}
+    games: dict[str, Mapping[str, Any]] = {}
     runs: list[StudyRun] = []
     for seed in study.seeds:
         for arm, own in arms.items():
@@ -137,26 +137,47 @@ def planned_runs(study: Study) -> list[StudyRun]:
                     f'the arms "{twin}" and "{arm}" are the same under {study.preset}.',
                     hint="leave one of them out.",
                 )
+            games[arm] = _evaluated_game(config)
             runs.append(StudyRun(arm=arm, seed=seed, config=config))
+    _refuse_other_games(games)
     return runs
 
 
 def _refuse_what_a_study_sets(study: Study, arms: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse fields that the study would overrule, and panels that no comparison could bridge."""
+    """Refuse fields that have a key of the study's own, where that key is used."""
+    keys = {"run.seed": "seeds"}
+    if study.threads is not None:
+        keys["run.num_threads"] = "threads"
+    if study.episodes is not None:
+        keys["evaluation.num_episodes"] = "episodes"
     for name, fields in {"overrides": study.overrides, **arms}.items():
         where = "`overrides`" if fields is study.overrides else f'the arm "{name}"'
-        flat = flatten(fields)
-        if "run.seed" in flat:
+        for field in flatten(fields).keys() & keys.keys():
             raise ConfigError(
-                f"{where} sets `run.seed`, which the study's `seeds` overrule.",
-                hint="list the seeds under `seeds`.",
+                f"{where} sets `{field}`, which the study's `{keys[field]}` decides.",
+                hint=f"say it under `{keys[field]}`, for all runs.",
             )
-        panel = [field for field in PANEL_FIELDS if field in flat]
-        if panel and fields is not study.overrides:
-            raise ConfigError(
-                f"{where} sets `{panel[0]}`: its runs would be measured on a panel of their own.",
-                hint="set it for all arms: under `overrides`, or `episodes`.",
-            )
+
+
+def _evaluated_game(config: Config) -> Mapping[str, Any]:
+    """Return what decides how success is measured: the game of the panel, and how it is played."""
+    rules = config.task.rules | config.task.evaluation_rules
+    evaluation = config.evaluation.model_dump(exclude={"interval"})
+    return flatten({"task": {"name": config.task.name, "rules": rules}, "evaluation": evaluation})
+
+
+def _refuse_other_games(games: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse arms whose success could not be compared with the first arm's."""
+    (first, game), *others = games.items()
+    for arm, other in others:
+        for field in game.keys() | other.keys():
+            if game.get(field) != other.get(field):
+                raise ConfigError(
+                    f'the arm "{arm}" would be evaluated with `{field}` {other.get(field)}, but'
+                    f' "{first}" with {game.get(field)}: what they solve could not be compared.',
+                    hint="set it for all arms, under `overrides`; a rule that is for training alone"
+                    " gets its value for the panel under `task.evaluation_rules`.",
+                )
 
 
 def _resolve(study: Study, arm: str, own: Mapping[str, Any], seed: int) -> Config:
@@ -164,9 +185,10 @@ def _resolve(study: Study, arm: str, own: Mapping[str, Any], seed: int) -> Confi
     values = make_preset(study.preset).model_dump(mode="json")
     panel = {} if study.episodes is None else {"evaluation.num_episodes": study.episodes}
     threads = {} if study.threads is None else {"run.num_threads": study.threads}
-    for key, value in {**study.overrides, **panel, **threads, **own, "run.seed": seed}.items():
-        put(values, key, value)
     try:
+        for layer in (study.overrides, panel, threads, own, {"run.seed": seed}):
+            for key, value in layer.items():
+                put(values, key, value)
         config = parse_config(values)
         for rules in (config.task.rules, config.task.rules | config.task.evaluation_rules):
             make_task(config.task.name, rules, seed)
@@ -176,7 +198,6 @@ def _resolve(study: Study, arm: str, own: Mapping[str, Any], seed: int) -> Confi
 
 
 def _own_arm(name: Any, own: Any) -> Mapping[str, Any]:
-    _refuse_name(name, "an arm")
     if not isinstance(own, Mapping) or not all(isinstance(key, str) for key in own):
         raise ConfigError(
             f'the arm "{name}" must be a mapping of fields to values, got {own!r:.80}.'
