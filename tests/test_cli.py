@@ -104,6 +104,8 @@ def test_a_resume_without_a_preset_takes_the_runs_own_configuration(
         ("train --ppo.clip", "`--ppo.clip` needs a value.", "write --ppo.clip VALUE."),
         ("train --seed 1 --run.seed 2", "`run.seed` is asked for twice, as 1 and as 2.",
          "give one of them"),
+        ("train --corrector.url http://localhost:80x/v1", "`corrector.url` must be an http or https"
+         ' address or "scripted", got "http://localhost:80x/v1".', "give the base URL of the API"),
         ("train stray", "`stray` is no option.", "--section.field VALUE"),
         ("train --ppo.clip [", "the value of `--ppo.clip` is not plain YAML", ""),
         ("train --config no/such.yaml", "there is no configuration file no/such.yaml.", ""),
@@ -163,6 +165,7 @@ def test_bad_options_of_a_command_are_explained_too(
         ("--temperature", "0", "`--temperature` must be positive and finite, got 0.0."),
         ("--temperature", "nan", "`--temperature` must be positive and finite, got nan."),
         ("--json", "no/such/x.json", "`--json` names a file in no/such, which there is not."),
+        ("--json", "/", "`--json` names /, a directory.\n\nhint: name a file in it."),
     ],
 )
 def test_an_evaluation_that_makes_no_sense_is_refused_at_once(

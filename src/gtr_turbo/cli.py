@@ -229,8 +229,7 @@ def _eval(arguments: Sequence[str]) -> None:
         raise ConfigError(f"`--samples` must be at least 1, got {args.samples}.")
     if args.temperature is not None and not 0 < args.temperature < float("inf"):
         raise ConfigError(f"`--temperature` must be positive and finite, got {args.temperature}.")
-    if args.json is not None and not args.json.absolute().parent.is_dir():
-        raise ConfigError(f"`--json` names a file in {args.json.parent}, which there is not.")
+    _check_json(args.json)
     from gtr_turbo.commands.evaluation import evaluate_in_terminal
 
     evaluate_in_terminal(args, Console())
@@ -242,6 +241,16 @@ def _check_run(path: Path) -> None:
             f"{path} is no run directory: it has no config.yaml.",
             hint="name the --run-dir of a training.",
         )
+
+
+def _check_json(path: Path | None) -> None:
+    """Refuse a file that could not be written, before there is anything to write."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ConfigError(f"`--json` names {path}, a directory.", hint="name a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"`--json` names a file in {path.parent}, which there is not.")
 
 
 def _merge(arguments: Sequence[str]) -> None:
@@ -306,6 +315,7 @@ def _judge(arguments: Sequence[str]) -> None:
 
     args = _read(JudgeArguments, "judge", arguments)
     _check_run(args.run_dir)
+    _check_json(args.json)
     judge_run(args, Console())
 
 

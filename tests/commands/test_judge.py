@@ -140,7 +140,6 @@ def test_the_cost_is_limited(run: Path, serve: Serve) -> None:
         ({"max_cost": 1.0}, "limits nothing"),
         ({"episodes": 0}, "at least 1, got 0"),
         ({"num_parallel": 0}, "`--num-parallel`"),
-        ({"json": Path("nowhere") / "x.json"}, "which there is not"),
     ],
 )
 def test_bad_options_are_refused(
@@ -164,3 +163,26 @@ def test_the_command(run: Path, serve: Serve, console: Console, tmp_path: Path) 
     assert json.loads(out.read_text())["scored"] == 2
     assert "no run directory" in console.refused(*words[:1], out.parent / "x", *words[2:])
     assert "http or https" in console.refused("judge", run, "--url", "scripted", "--model", "m")
+
+
+@pytest.mark.parametrize("url", ["http://localhost:80x/v1", "http://", "http://a..b/v1"])
+def test_what_is_no_address_is_refused(run: Path, console: Console, url: str) -> None:
+    error = console.refused("judge", run, "--url", url, "--model", "m")
+    assert f'ConfigError: `--url` must be an http or https address, got "{url}".' in error
+    assert "hint: give the base URL of the API" in error
+    assert not (run / "judge").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("episodes", "a directory"), ("no/such/x.json", "which there is not")],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is_asked(
+    run: Path, serve: Serve, console: Console, name: str, message: str
+) -> None:
+    server = serve(say(scores(5, 5, 5)))
+    words = ["judge", run, "--url", server.url, "--model", "m"]
+    error = console.refused(*words, "--api-key-variable", KEY_VARIABLE, "--json", run / name)
+    assert "ConfigError: `--json` names " in error
+    assert message in error
+    assert server.requests == []

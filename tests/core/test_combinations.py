@@ -78,12 +78,18 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     *(
         (
             {"guidance": {"kind": kind, field: value}},
-            f'`guidance.{field}` "{value}" has no effect on guidance of kind "{kind}", which'
-            " compares no tokens.",
+            f'`guidance.{field}` {value} has no effect on guidance of kind "{kind}".',
             f"leave guidance.{field} out",
         )
-        for kind in ("sft", "constant")
-        for field, value in (("tokens", "action"), ("pictures", "blank"))
+        for field, value, kinds in (
+            ("tokens", "action", ("sft", "constant")),
+            ("pictures", "blank", ("sft", "constant")),
+            ("token_cap", None, ("sft", "constant")),
+            ("estimator", "k1", ("sft", "constant", "distillation")),
+            ("invalid_format_kl", 100.0, ("sft", "constant", "distillation")),
+            ("coef", 5.0, ("sft",)),
+        )
+        for kind in kinds
     ),
 ]
 
@@ -102,6 +108,7 @@ def test_what_cannot_work_is_refused_with_a_hint(
     "values",
     [
         {"merge": {"window": 3}},
+        {"merge": {}, "guidance": {"kind": "constant", "coef": 5.0}},
         {"merge": {"weights": "ema"}},
         {"merge": {"lora_mode": "replay"}},
         {"merge": {"lora_mode": "accumulate"}} | FULL,

@@ -258,7 +258,7 @@ def other_value(value: Any) -> Any:
     if isinstance(value, str):
         return ["ema", "linear", "none", "static", "full", "lora", "shared", "return", "k1",
                 "reply", "float32", "bfloat16", "eager", "process", "replay", "factors", "blank",
-                "stop", "other"]  # fmt: skip
+                "stop", "http://localhost/v1", "other"]  # fmt: skip
     return [{"max_steps": 3}] if isinstance(value, dict) else [value[:1]]
 
 

@@ -13,6 +13,8 @@ from gtr_turbo.envs.replies import (
     ReplyForm,
     named_fields,
     parse_reply,
+    unfenced,
+    whole_keys,
     write_reply,
 )
 
@@ -195,3 +197,47 @@ def test_the_two_ways_of_writing() -> None:
 )
 def test_fields_come_under_the_names_of_the_form(text: str, fields: dict[str, Any]) -> None:
     assert named_fields(text, FORM) == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        (f" {GOOD}\n", GOOD),
+        (f"```json\n{GOOD}\n```", GOOD),
+        (f"\n```JSON {GOOD}``` ", GOOD),
+        (f"```{GOOD}```", GOOD),
+        ("``````", ""),
+        (f"```python\n{GOOD}```", f"python\n{GOOD}"),
+        (f"Sure: ```{GOOD}```", f"Sure: ```{GOOD}```"),
+        ("", ""),
+    ],
+)
+def test_one_fence_is_taken_off(text: str, body: str) -> None:
+    assert unfenced(text) == body
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (GOOD, ["place", "thoughts", "action"]),
+        (f"```json\n{GOOD}\n```", ["place", "thoughts", "action"]),
+        ('{"action": {"action": 1}, "action": 2}', ["action", "action"]),
+        ("{}", []),
+        (f"Sure: {GOOD}", None),
+        (f"{GOOD} {GOOD}", None),
+        (GOOD[:-1], None),
+        ("[1]", None),
+        ("{1}", None),
+        ("", None),
+        ('{"a":' * (MAX_DEPTH + 1) + "1" + "}" * (MAX_DEPTH + 1), None),
+        ('{"a": "' + "x" * MAX_CHARACTERS + '"}', None),
+        ("[" * 100_000, None),
+    ],
+)
+def test_the_keys_of_a_whole_object(text: str, keys: list[str] | None) -> None:
+    assert whole_keys(text) == keys
+
+
+@pytest.mark.parametrize("text", [text for text, _, is_valid, _ in KINDS if is_valid])
+def test_what_has_a_valid_format_is_a_whole_object(text: str) -> None:
+    assert whole_keys(text) is not None

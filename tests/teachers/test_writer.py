@@ -1,5 +1,6 @@
 """The teacher that writes: for which states, after how many attempts, and what the label holds."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from gtr_turbo.core.batch import Guidance
 from gtr_turbo.core.config import Config
 from gtr_turbo.core.turns import Prompt, Reply, SamplingSettings
+from gtr_turbo.envs.replies import unfenced
 from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.teachers.merged import WeightTeacher, zero_change
 from gtr_turbo.teachers.writer import ThoughtWriter, has_same_form
@@ -137,10 +139,57 @@ ACCEPTED = reply('{"cards": ["A"], "thoughts": "x", "action": "1"}')
         (reply('["cards", "thoughts", "action"]'), False),
         (reply('{"cards": [], "thoughts": "", "action": "2"'), False),
         (reply("[" * 100_000), False),
+        (reply('{"cards": [], "thoughts": "", "action": "2", "action": "3"}'), False),
+        (reply('```json\n{"cards": [], "thoughts": "", "action": "2"}\n```'), False),
     ],
 )
 def test_the_form_is_that_of_a_reply_that_the_task_accepted(written: Reply, expected: bool) -> None:
     assert has_same_form(written, ACCEPTED) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (reply('```json\n{"cards": [], "thoughts": "", "action": "2"}\n```'), True),
+        (reply('```\n{"cards": [], "thoughts": "", "action": "2"}```'), True),
+        (reply('```json\n{"cards": [], "action": "2"}\n```'), False),
+        (reply('```json\n{"cards": [], "thoughts": "", "action": "2"}'), False),
+        (reply('{"cards": [], "thoughts": "", "action": "2"}'), False),
+    ],
+)
+def test_a_reply_in_a_fence_is_answered_in_a_fence(written: Reply, expected: bool) -> None:
+    """Any other thought would stand before an action that closes what it has not opened."""
+    assert has_same_form(written, reply(f"```json\n{ACCEPTED.text}\n```")) == expected
+
+
+def test_an_agent_that_answers_in_fences_gets_labels_in_fences(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = played.session.policy
+    assert isinstance(policy, VlmPolicy)
+
+    def fenced(plain: Reply) -> Reply:
+        return policy.written_reply(f"```json\n{plain.text}\n```")
+
+    turn = next(turn for turn in played.turns if turn.parsed.valid_format)
+
+    def respond(
+        self: VlmPolicy,
+        prompts: Sequence[Prompt],
+        sampling: SamplingSettings,
+        generator: torch.Generator,
+    ) -> list[Reply]:
+        return [fenced(turn.reply) for _ in prompts]
+
+    monkeypatch.setattr(VlmPolicy, "respond", respond)
+    rows = played.rows.select(torch.zeros(1, dtype=torch.int64))
+    asked = replace(turn, reply=fenced(turn.reply))
+    found = writer_of(played).guide(policy, [asked], rows, played.scores)
+    assert found.figures == {"written_share": 1.0, "writing_attempts": 1.0}
+    (label,) = found.thoughts
+    again = policy.reply(label.token_ids)
+    assert again.finished
+    assert json.loads(unfenced(again.text)) == json.loads(turn.reply.text)
 
 
 def test_closing_a_writer_ends_nothing(played: Played) -> None:

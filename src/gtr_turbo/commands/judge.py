@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gtr_turbo.commands.env import print_line
+from gtr_turbo.core.addresses import refuse_address
 from gtr_turbo.core.arguments import JudgeArguments
 from gtr_turbo.core.files import dump_json, write_text_atomically
 from gtr_turbo.core.teaching import CorrectorConfig
@@ -151,10 +152,7 @@ def _settings(arguments: JudgeArguments) -> CorrectorConfig:
         )
     if arguments.episodes < 1:
         raise ConfigError(f"`--episodes` must be at least 1, got {arguments.episodes}.")
-    if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
-        raise ConfigError(f"`--json` names a file in {arguments.json.parent}, which there is not.")
-    if not arguments.url.startswith(("http://", "https://")):
-        raise ConfigError(f'`--url` must be an http or https address, got "{arguments.url}".')
+    refuse_address("--url", arguments.url)
     given = {
         "url": arguments.url,
         "model": arguments.model,

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gtr_turbo.core.addresses import refuse_address
 from gtr_turbo.errors import ConfigError, nearest_hint
 
 if TYPE_CHECKING:
@@ -12,6 +13,15 @@ TINY_PREFIX = "tiny:"
 SCRIPTED_CORRECTOR = "scripted"
 """`corrector.url` that asks for a local server which repeats what the task's solver says."""
 TINY_FAMILIES = ("qwen2_5_vl", "qwen3_vl")
+IGNORED_GUIDANCE = {
+    "tokens": ("sft", "constant"),
+    "pictures": ("sft", "constant"),
+    "token_cap": ("sft", "constant"),
+    "estimator": ("sft", "constant", "distillation"),
+    "invalid_format_kl": ("sft", "constant", "distillation"),
+    "coef": ("sft",),
+}
+"""Field of `guidance` → the kinds of guidance that make nothing of it."""
 
 
 def refuse_impossible(config: "Config") -> None:
@@ -128,13 +138,13 @@ def _refuse_guidance(config: "Config") -> None:
             f'`guidance.teacher` "corrector" writes thoughts, it gives no {guidance.kind}.',
             hint='use guidance.kind "sft" (GTR), or a teacher with weights.',
         )
-    for field, usual in (("tokens", "thought"), ("pictures", "shown")):
+    for field, kinds in IGNORED_GUIDANCE.items():
         value = getattr(guidance, field)
-        if guidance.kind in ("sft", "constant") and value != usual:
+        if guidance.kind in kinds and value != type(guidance).model_fields[field].default:
+            other = ", or set imitation.coef" if field == "coef" else ""
             raise ConfigError(
-                f'`guidance.{field}` "{value}" has no effect on guidance of kind'
-                f' "{guidance.kind}", which compares no tokens.',
-                hint=f'use guidance.kind "kl" or "distillation", or leave guidance.{field} out.',
+                f'`guidance.{field}` {value} has no effect on guidance of kind "{guidance.kind}".',
+                hint=f'use guidance.kind "kl", or leave guidance.{field} out{other}.',
             )
 
 
@@ -158,8 +168,9 @@ def _refuse_guard(config: "Config") -> None:
 
 
 def _refuse_corrector(config: "Config") -> None:
-    """Refuse a corrector that would be told of a solution that nobody gives, and a vain limit."""
+    """Refuse a corrector without an address or a solution to repeat, and a vain limit."""
     corrector, asked = config.corrector, config.guidance.teacher == "corrector"
+    refuse_address("corrector.url", corrector.url, SCRIPTED_CORRECTOR)
     if asked and corrector.url == SCRIPTED_CORRECTOR and not corrector.tell_solution:
         raise ConfigError(
             f'`corrector.url` "{SCRIPTED_CORRECTOR}" repeats the solution, but'

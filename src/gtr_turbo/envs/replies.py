@@ -65,6 +65,30 @@ def write_reply(fields: Mapping[str, Any], *, compact: bool) -> str:
     return json.dumps(dict(fields), ensure_ascii=False, separators=separators)
 
 
+def unfenced(text: str) -> str:
+    """Return a text without the blanks and the one Markdown fence around it.
+
+    >>> unfenced('```json {"action": "go"} ```')
+    '{"action": "go"}'
+    """
+    body = text.strip()
+    fenced = _FENCED.match(body)
+    return body if fenced is None else fenced.group(1)
+
+
+def whole_keys(text: str) -> list[str] | None:
+    """Return the keys, as they were written, of the JSON object that a reply is.
+
+    None for a reply that is no whole object; what `parse_reply` finds of valid format is one.
+    """
+    body = unfenced(text)
+    if len(text) > MAX_CHARACTERS or not body.startswith("{"):
+        return None
+    end, _ = _object_end(body, 0)
+    pairs = _load_pairs(body) if end == len(body) else None
+    return None if pairs is None else [key for key, _ in pairs]
+
+
 def parse_reply(text: str, form: ReplyForm) -> ParsedReply:
     """Return what a reply of a task with this form says to do.
 
@@ -72,10 +96,7 @@ def parse_reply(text: str, form: ReplyForm) -> ParsedReply:
     """
     if len(text) > MAX_CHARACTERS:
         return _rejected(Reason.TOO_LONG)
-    body = text.strip()
-    fenced = _FENCED.match(body)
-    if fenced is not None:
-        body = fenced.group(1)
+    body = unfenced(text)
     start = body.find("{")
     if start < 0:
         return _rejected(Reason.NO_OBJECT if body else Reason.EMPTY)

@@ -4,7 +4,6 @@ GTR-Turbo (SFT), paper §3.3. The teacher sees what the agent saw. Its thought i
 not: the agent's own action stands after it and is not imitated.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -13,6 +12,7 @@ import torch
 from gtr_turbo.core.batch import Guidance, Scores, TokenRows
 from gtr_turbo.core.config import Config
 from gtr_turbo.core.turns import Prompt, Reply, ThoughtLabel, Turn
+from gtr_turbo.envs.replies import unfenced, whole_keys
 from gtr_turbo.policies.base import AbstractPolicy
 from gtr_turbo.teachers.base import AbstractTeacher
 from gtr_turbo.teachers.merged import WeightTeacher
@@ -99,20 +99,20 @@ class ThoughtWriter(AbstractTeacher):
 
 
 def has_same_form(reply: Reply, accepted: Reply) -> bool:
-    """Return whether a reply is one finished JSON object with the keys of an accepted one."""
-    if not reply.finished or reply.num_thought_tokens == 0:
+    """Return whether a reply is one finished JSON object with the keys of an accepted one.
+
+    Both stand in a Markdown fence or neither does: the thought of the one opens it, and the action
+    of the other has to close it.
+    """
+    keys, wanted = whole_keys(reply.text), whole_keys(accepted.text)
+    if keys is None or wanted is None or not reply.finished or reply.num_thought_tokens == 0:
         return False
-    fields, wanted = _fields(reply.text), _fields(accepted.text)
-    return fields is not None and wanted is not None and ACTION_KEY in fields and fields == wanted
+    has_same_keys = ACTION_KEY in keys and sorted(keys) == sorted(wanted)
+    return has_same_keys and _is_fenced(reply.text) == _is_fenced(accepted.text)
 
 
-def _fields(text: str) -> list[str] | None:
-    """Return the sorted keys of the JSON object that a text is, None when it is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return sorted(value) if isinstance(value, dict) else None
+def _is_fenced(text: str) -> bool:
+    return unfenced(text) != text.strip()
 
 
 def _state(prompt: Prompt) -> tuple[Any, ...]:

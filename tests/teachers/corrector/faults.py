@@ -21,6 +21,8 @@ KEY = "sk-test-0123456789-never-shown"
 KEY_VARIABLE = "CORRECTOR_TEST_KEY"
 RIGHT = '{"check": "fine", "verdict": "right", "thought": null}'
 WRONG = '{"check": "no", "verdict": "wrong", "thought": {"thoughts": "5+7=12"}}'
+PRICES = {"price_per_million_input_tokens": 1000.0, "price_per_million_output_tokens": 1000.0}
+"""A question of 1000 tokens and an answer of 100 cost 1.1."""
 
 Behaviour = Callable[[socket.socket, "FaultyServer"], None]
 
@@ -36,6 +38,7 @@ class FaultyServer:
         self.num_sent = 0
         """Bytes of bodies that went out."""
         self.is_closing = False
+        self._here = threading.local()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -46,6 +49,11 @@ class FaultyServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """The body of the request that a behaviour answers."""
+        return self._here.question
 
     def close(self) -> None:
         self.is_closing = True
@@ -69,6 +77,7 @@ class FaultyServer:
             connection.settimeout(10.0)
             try:
                 request = read_request(connection)
+                self._here.question = request[1]
                 with self._lock:
                     number = len(self.requests)
                     self.requests.append(request)
@@ -225,3 +234,13 @@ def corrector_of(server: FaultyServer, cache: Path, **fields: Any) -> Iterator[C
         yield corrector
     finally:
         corrector.close()
+
+
+def turns(count: int) -> list[Turn]:
+    """Return turns with different thoughts."""
+    return [turn(f"thought {number}") for number in range(count)]
+
+
+def verdicts(corrector: Corrector, count: int) -> list[str]:
+    """Return what a corrector says of so many turns."""
+    return [correction.verdict for correction in corrector.correct(turns(count))]

@@ -1,7 +1,8 @@
-"""Retries are in test_client_drills.py; here: money, breaker, rate, order, and what is kept."""
+"""Retries are in test_client_drills.py, money in test_asking_money.py; here: all the rest."""
 
 import json
 import logging
+import socket
 import sys
 import threading
 import time
@@ -17,35 +18,27 @@ from tests.teachers.corrector.conftest import Serve
 from tests.teachers.corrector.faults import (
     KEY,
     KEY_VARIABLE,
+    PRICES,
     RIGHT,
     WRONG,
+    FaultyServer,
     config_for,
     corrector_of,
-    flood,
     hang,
     reset,
     say,
     send,
     turn,
+    turns,
+    verdicts,
 )
 
 DOWN = send(b"", "500 Internal Server Error")
-PRICES = {"price_per_million_input_tokens": 1000.0, "price_per_million_output_tokens": 1000.0}
-"""A question of 1000 tokens and an answer of 100 cost 1.1."""
-
-
-def turns(count: int) -> list:
-    return [turn(f"thought {number}") for number in range(count)]
-
-
-def verdicts(corrector: Corrector, count: int) -> list[str]:
-    return [correction.verdict for correction in corrector.correct(turns(count))]
 
 
 def test_corrections_come_in_order_whoever_is_faster(serve: Serve, tmp_path: Path) -> None:
     def behave(connection, server) -> None:
-        (_, body) = server.requests[-1]
-        slow = "thought 0" in json.dumps(body)
+        slow = "thought 0" in json.dumps(server.question)
         time.sleep(0.3 if slow else 0.0)
         say(WRONG if slow else RIGHT)(connection, server)
 
@@ -92,50 +85,6 @@ def test_a_question_that_met_an_outage_is_asked_again(serve: Serve, tmp_path: Pa
     with corrector_of(server, tmp_path) as corrector:
         assert verdicts(corrector, 1) == ["unanswered"]
         assert verdicts(corrector, 1) == ["right"]
-
-
-# Money.
-def test_the_call_that_would_exceed_the_cost_is_not_made(serve: Serve, tmp_path: Path) -> None:
-    # Set aside for each: about 2,200 tokens of question and 100 of answer, so 2.3.
-    server = serve(say(RIGHT))
-    with corrector_of(server, tmp_path, max_cost=4.4, max_tokens=100, **PRICES) as corrector:
-        assert verdicts(corrector, 6) == ["right", "right", *["unanswered"] * 4]
-        assert corrector.metrics()["corrector_cost"] == pytest.approx(2.2)
-        assert verdicts(corrector, 6)[:2] == ["right", "right"], "what is known costs nothing"
-    assert len(server.requests) == 2
-
-
-def test_a_cap_holds_over_a_resume_and_can_be_raised(serve: Serve, tmp_path: Path) -> None:
-    server = serve(say(RIGHT))
-    money = {"max_tokens": 100, "on_failure": "stop", **PRICES}
-    for cap, requests in ((4.4, 2), (4.4, 2), (6.0, 4)):
-        with (
-            corrector_of(server, tmp_path, max_cost=cap, **money) as corrector,
-            pytest.raises(CorrectorError, match="has cost") as caught,
-        ):
-            corrector.correct(turns(6))
-        assert len(server.requests) == requests
-        assert "raise `max_cost`" in str(caught.value)
-    with corrector_of(server, tmp_path, max_cost=99.0, **money) as corrector:
-        assert verdicts(corrector, 6) == ["right"] * 6
-
-
-def test_parallel_requests_do_not_overspend_together(serve: Serve, tmp_path: Path) -> None:
-    server = serve(say(RIGHT))
-    money = {"max_cost": 4.4, "max_tokens": 100, "num_parallel": 6, **PRICES}
-    with corrector_of(server, tmp_path, **money) as corrector:
-        corrector.correct(turns(8))
-        assert corrector.metrics()["corrector_cost"] == pytest.approx(2.2)
-    assert len(server.requests) == 2
-
-
-def test_answers_that_cannot_be_used_are_paid_for_too(serve: Serve, tmp_path: Path) -> None:
-    server = serve(say("hm"), flood("200 OK"), say(RIGHT))
-    for _ in range(2):  # the second time from the cache
-        with corrector_of(server, tmp_path, max_tokens=100, **PRICES) as corrector:
-            assert verdicts(corrector, 1) == ["right"]
-            cost = corrector.metrics()["corrector_cost"]
-        assert cost == pytest.approx(1.1 + 2.3 + 1.1, abs=0.1), "the flood counts as the most"
 
 
 # An endpoint that is down.
@@ -189,6 +138,49 @@ def test_stopping_keeps_what_was_answered(serve: Serve, tmp_path: Path) -> None:
     with corrector_of(back, tmp_path, **fields) as corrector:
         assert verdicts(corrector, 9) == ["right", "wrong", *["right"] * 7]
     assert len(back.requests) == 7
+
+
+def test_an_answer_that_was_under_way_does_not_hide_that_the_run_is_to_stop(
+    serve: Serve, tmp_path: Path
+) -> None:
+    is_down = threading.Event()
+
+    def behave(connection: socket.socket, server: FaultyServer) -> None:
+        if "thought 0" in json.dumps(server.question):
+            is_down.wait(10.0)
+            time.sleep(0.3)
+            say(RIGHT)(connection, server)
+        else:
+            DOWN(connection, server)
+            is_down.set()
+
+    server = serve(behave)
+    fields = {"max_attempts": 1, "max_failures": 1, "num_parallel": 2, "pause": 60.0}
+    with corrector_of(server, tmp_path, on_failure="stop", **fields) as corrector:
+        with pytest.raises(CorrectorError, match="the corrector is down"):
+            corrector.correct(turns(6))
+        assert len(server.requests) == 2
+        assert verdicts(corrector, 1) == ["right"], "what came late is kept"
+
+
+def test_stopping_is_said_also_when_a_trial_brought_the_endpoint_back(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Who was refused meanwhile has no answer, and the next call asks for it."""
+
+    def slow(connection: socket.socket, server: FaultyServer) -> None:
+        time.sleep(0.3)
+        say(RIGHT)(connection, server)
+
+    server = serve(DOWN, slow, say(RIGHT))
+    fields = {"max_attempts": 1, "max_failures": 1, "num_parallel": 2, "pause": 0.5}
+    with corrector_of(server, tmp_path, on_failure="stop", **fields) as corrector:
+        with pytest.raises(CorrectorError):
+            corrector.correct(turns(1))
+        time.sleep(0.6)
+        with pytest.raises(CorrectorError):
+            corrector.correct(turns(4))
+        assert verdicts(corrector, 4) == ["right"] * 4
 
 
 def test_closing_ends_a_wait(serve: Serve, tmp_path: Path) -> None:
@@ -264,8 +256,10 @@ def test_what_is_no_key_is_refused_at_the_start(
 
 
 def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="must be an http or https address"):
-        Corrector(CorrectorConfig(url="api.example"), tmp_path)
+    for url in ("api.example", "http://localhost:80x/v1"):
+        with pytest.raises(ConfigError, match=r"or https address or \"scripted\", got") as caught:
+            Corrector(CorrectorConfig(url=url, api_key_variable=KEY_VARIABLE), tmp_path)
+        assert "base URL of the API" in str(caught.value)
 
 
 def test_without_the_client_the_command_that_installs_it_is_named(

@@ -1,6 +1,8 @@
 """Every way in which an endpoint can fail, over real sockets, with a real client."""
 
 import gzip
+import socket
+import threading
 import time
 from email.utils import formatdate
 from pathlib import Path
@@ -173,3 +175,34 @@ def test_a_setting_that_an_endpoint_does_not_know_is_left_out(
     assert gone in first
     assert gone not in second
     assert new is None or second[new] == 400
+
+
+def test_requests_under_way_learn_together_what_the_endpoint_does_not_know(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Sixteen are refused at the same moment, for two settings; that is no attempt of theirs."""
+    together = threading.Barrier(16)
+
+    def behave(connection: socket.socket, server: FaultyServer) -> None:
+        if "max_tokens" in server.question:
+            together.wait(10.0)
+            send(b"use max_completion_tokens", "400 Bad Request")(connection, server)
+        elif "temperature" in server.question:
+            send(b"temperature: only 1", "400 Bad Request")(connection, server)
+        else:
+            say(RIGHT)(connection, server)
+
+    server = serve(behave)
+    fields = {"num_parallel": 16, "max_attempts": 1, "max_failures": 2, "deadline": 30.0}
+    with corrector_of(server, tmp_path, **fields) as corrector:
+        corrections = corrector.correct([turn(str(number)) for number in range(40)])
+        failures = corrector.metrics()["corrector_failures"]
+    assert [c.verdict for c in corrections] == ["right"] * 40
+    assert failures == 0
+    assert sum("max_tokens" in body for _, body in server.requests) == 16
+
+
+def test_a_refusal_that_names_what_was_not_sent_is_final(serve: Serve, tmp_path: Path) -> None:
+    server = serve(send(b"neither temperature nor sense", "400 Bad Request"))
+    assert ask(server, tmp_path) == ("unanswered", 2)
+    assert "temperature" not in server.requests[1][1]

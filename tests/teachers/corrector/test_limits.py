@@ -70,7 +70,7 @@ def test_a_breaker_opens_after_failures_in_a_row_only() -> None:
     assert not breaker.allow()
     assert not breaker.fail(), "who was under way does not open it again"
     breaker.succeed()
-    assert breaker.allow()
+    assert not breaker.allow(), "nor does it close it"
 
 
 def test_a_breaker_opens_at_once_for_good_reasons() -> None:
@@ -93,3 +93,18 @@ def test_an_open_breaker_lets_one_trial_through_after_a_pause() -> None:
     assert breaker.allow(), "a trial without result can be repeated"
     breaker.succeed()
     assert [breaker.allow(), breaker.allow()] == [True, True]
+
+
+def test_only_who_is_on_trial_ends_the_trial() -> None:
+    breaker = Breaker(1, 0.05)
+    breaker.fail()
+    time.sleep(0.06)
+    assert breaker.allow()
+    for end in (breaker.succeed, breaker.fail, breaker.abandon):
+        other = threading.Thread(target=end)  # its question was under way before
+        other.start()
+        other.join()
+        assert breaker.is_open
+        assert not breaker.allow()
+    breaker.succeed()
+    assert not breaker.is_open

@@ -7,12 +7,11 @@ from typing import Any, Final, Literal, final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gtr_turbo.envs.replies import MAX_CHARACTERS, write_reply
+from gtr_turbo.envs.replies import MAX_CHARACTERS, unfenced, write_reply
 
 MAX_ANSWER_CHARACTERS: Final = 16_384
 """Longer answers are not read: an honest one has the size of a reply and a few sentences."""
 
-_FENCED = re.compile(r"\A```(?:json|JSON)?\s*(.*?)\s*```\Z", re.DOTALL)
 _CONTROL_TOKEN_MARKS = ("<|", "|>")
 """What tokenizers write their control tokens with; in a thought they would be read as such."""
 _BLANK_AFTER_COLON = re.compile(r'\{\s*"[^"]*"\s*:\s')
@@ -40,7 +39,7 @@ def reply_fields(text: str) -> dict[str, Any] | None:
     >>> reply_fields('{"thoughts": "left is free", "action": "left"}')
     {'thoughts': 'left is free', 'action': 'left'}
     """
-    fields = _load(_unfenced(text)) if len(text) <= MAX_CHARACTERS else None
+    fields = _load(unfenced(text)) if len(text) <= MAX_CHARACTERS else None
     if not isinstance(fields, dict) or "action" not in fields:
         return None
     return None if _has_surrogates(json.dumps(fields, ensure_ascii=False)) else fields
@@ -54,14 +53,8 @@ def load_object(text: str) -> Any | None:
     """
     if len(text) > MAX_ANSWER_CHARACTERS:
         return None
-    body = _unfenced(text)
+    body = unfenced(text)
     return _load(body[body.find("{") : body.rfind("}") + 1])
-
-
-def _unfenced(text: str) -> str:
-    body = text.strip()
-    fenced = _FENCED.match(body)
-    return body if fenced is None else fenced.group(1)
 
 
 def _load(text: str) -> Any | None:
@@ -108,7 +101,7 @@ def corrected_reply(text: str, fields: Mapping[str, Any], thought: Mapping[str, 
     '{"thoughts": "2 and 5", "action": "+"}'
     """
     values = {key: value for key, value in fields.items() if key != "action"} | dict(thought)
-    compact = _BLANK_AFTER_COLON.match(_unfenced(text)) is None
+    compact = _BLANK_AFTER_COLON.match(unfenced(text)) is None
     return write_reply(values | {"action": fields["action"]}, compact=compact)
 
 

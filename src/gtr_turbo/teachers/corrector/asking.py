@@ -13,6 +13,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Final, final
 
+from gtr_turbo.core.addresses import refuse_address
 from gtr_turbo.core.combinations import SCRIPTED_CORRECTOR
 from gtr_turbo.core.teaching import CorrectorConfig
 from gtr_turbo.errors import ConfigError, CorrectorError
@@ -54,9 +55,9 @@ class Counts:
 
     requests: int = 0
     cached: int = 0
-    """Questions that were answered without a request of their own."""
+    """Questions, repeated ones too, that were answered without a request of their own."""
     failures: int = 0
-    """Questions without an answer."""
+    """Questions, repeated ones too, without an answer."""
     unreadable: int = 0
     """Answers that could not be used."""
     input_tokens: int = 0
@@ -80,6 +81,8 @@ class Asker:
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._last_failure = ""
+        self._was_down = False
+        """Whether the endpoint counted as down while a question of this batch was open."""
         self.counts = Counts()
         """About the last batch."""
         self._server = ScriptedServer() if config.url == SCRIPTED_CORRECTOR else None
@@ -102,21 +105,22 @@ class Asker:
     def ask(self, questions: Sequence[Question]) -> list[str | None]:
         """Return an answer for each question, in order; None where there is none.
 
-        Equal questions are asked once. Raises CorrectorError when the endpoint is down, or the
+        Equal questions are asked once. Raises CorrectorError when the endpoint went down, or the
         money is spent, and the configuration says to stop then; all answers so far are kept.
         """
-        self.counts = Counts()
+        self.counts, self._was_down = Counts(), False
         open_questions: dict[str, Question] = {}
         for question in questions:
             if not self._is_settled(question):
                 open_questions.setdefault(question.key, question)
         fresh = self._ask_all(list(open_questions.values()))
+        answers = [
+            fresh.get(q.key) if q.key in open_questions else self._cache.find(q.key)[1]
+            for q in questions
+        ]
+        self.counts.failures = answers.count(None)
+        self.counts.cached = len(questions) - self.counts.failures - len(fresh)
         self._refuse_to_go_on()
-        self.counts.cached = len(questions) - len(open_questions)
-        answers: list[str | None] = []
-        for question in questions:
-            text = fresh.get(question.key)
-            answers.append(self._cache.find(question.key)[1] if text is None else text)
         return answers
 
     def close(self) -> None:
@@ -161,7 +165,7 @@ class Asker:
                 f" the limit of {self._config.max_cost:g}.",
                 hint=f"raise `max_cost`; {after}",
             )
-        if self._breaker.is_open and on_failure == "stop":
+        if self._was_down and on_failure == "stop":
             raise CorrectorError(
                 f"{self._who} is down; its last failure: {self._last_failure}.", hint=after
             )
@@ -187,13 +191,12 @@ class Asker:
             if found is _Miss.UNREADABLE:
                 self._keep(question, None, (0, 0), cost=0.0, given_up=True)
             break
-        with self._lock:
-            self.counts.failures += 1
         return None
 
     def _may_ask(self) -> bool:
         """Wait until the endpoint may be asked, if waiting is asked for; False: go on without."""
         while not self._breaker.allow():
+            self._was_down = True
             if self._config.on_failure != "pause":
                 return False
             if self._halt.wait(min(_POLL_SECONDS, self._config.pause)):
@@ -205,7 +208,10 @@ class Asker:
 
     def _note_failure(self, *, for_good: bool) -> None:
         """Count a state without an answer, and say so when the endpoint counts as down."""
-        if self._breaker.fail(for_good=for_good):
+        opened = self._breaker.fail(for_good=for_good)
+        if self._breaker.is_open:
+            self._was_down = True
+        if opened:
             then = {
                 "skip": f"the run goes on without it, and tries again in {self._config.pause:g} s",
                 "pause": f"the run waits, and tries again in {self._config.pause:g} s",
@@ -215,8 +221,8 @@ class Asker:
 
     def _try(self, question: Question) -> str | _Miss:
         """Ask until there is an answer, the attempts are used up, or the deadline has passed."""
-        config, deadline, num_unreadable = self._config, None, 0
-        for attempt in range(1, config.max_attempts + 1):
+        config, deadline, num_unreadable, attempt = self._config, None, 0, 1
+        while attempt <= config.max_attempts:
             if not self._limiter.wait(deadline):
                 break
             now = time.monotonic()
@@ -228,11 +234,14 @@ class Asker:
                 return _Miss.WITHDRAWN
             if isinstance(found, str):
                 return found
+            if found.at_once:
+                continue
             num_unreadable += found.is_unreadable
             if found.for_good:
                 return _Miss.REFUSED
             if not found.may_retry or not self._wait(question, attempt, found.wait, deadline):
                 break
+            attempt += 1
         if self._halt.is_set():
             return _Miss.WITHDRAWN
         all_unreadable = num_unreadable == config.max_attempts
@@ -325,12 +334,7 @@ class Asker:
 
 def _open_client(config: CorrectorConfig, server: ScriptedServer | None) -> AbstractEndpoint:
     """Return a client; what it needs is loaded here and nowhere else."""
-    if server is None and not config.url.startswith(("http://", "https://")):
-        raise ConfigError(
-            f'`corrector.url` must be an http or https address or "{SCRIPTED_CORRECTOR}", got'
-            f' "{config.url}".',
-            hint="give the base URL of the API, for example https://api.openai.com/v1.",
-        )
+    refuse_address("corrector.url", config.url, SCRIPTED_CORRECTOR)
     try:
         from gtr_turbo.teachers.corrector.client import EndpointClient
     except ModuleNotFoundError as error:

@@ -8,7 +8,7 @@ import logging
 import os
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -30,6 +30,12 @@ _BAD_REQUEST: Final = 400
 _SERVER_ERROR: Final = 500
 _MIN_SECRET_LENGTH: Final = 8
 """Shorter keys are words such as EMPTY that local servers take; they are no secrets."""
+_REFUSABLE: Final = {
+    "max_completion_tokens": "max_tokens",
+    "response_format": "response_format",
+    "temperature": "temperature",
+}
+"""What an endpoint names when it refuses a setting → the setting of ours that it refuses."""
 _MAX_DETAIL: Final = 200
 _MAX_TOKENS_COUNTED: Final = 100_000_000
 """A larger count of tokens is no count."""
@@ -41,8 +47,14 @@ _Count = Annotated[int, Field(ge=0, le=_MAX_TOKENS_COUNTED)]
 
 @final
 class _Usage(BaseModel):
-    prompt_tokens: _Count = 0
-    completion_tokens: _Count = 0
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+
+    def counts(self) -> tuple[int, int] | None:
+        """Return the tokens of question and answer, None where one of them is not told."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens, self.completion_tokens
 
 
 @final
@@ -78,7 +90,7 @@ class EndpointClient(AbstractEndpoint):
         self._key()
         self._model = model
         self._settings = {"temperature": temperature, "max_tokens": max_tokens}
-        self._unknown: set[str] = set()
+        self._refused_settings: set[str] = set()
         self._here = threading.local()
         self._watches: set[Watch] = set()
         self._lock = threading.Lock()
@@ -102,19 +114,19 @@ class EndpointClient(AbstractEndpoint):
 
     def complete(self, messages: Sequence[Message], seconds: float) -> Answered | Failed:
         """Return the answer to a question, or what went wrong, after `seconds` at most."""
+        options = self._options()
         with self._watched(seconds) as watch:
             try:
                 raw = self._create(
-                    model=self._model, messages=list(messages), timeout=seconds, **self._options()
+                    model=self._model, messages=list(messages), timeout=seconds, **options
                 )
                 found = _read_completion(raw.content)
             except openai.APIStatusError as error:
-                status, headers = error.status_code, error.response.headers
-                found = self._refused(status, headers, error.response.text)
+                found = self._refused(error.response, options)
             except (openai.OpenAIError, httpx2.HTTPError, BodyError, OSError) as error:
                 found = self._lost(error, watch)
         if isinstance(found, Answered) and self._is_told(found.text):
-            return Failed(reason="the answer holds the key", may_retry=True, is_unreadable=True)
+            return _unreadable("the answer holds the key")
         return found
 
     def abort(self) -> None:
@@ -152,11 +164,11 @@ class EndpointClient(AbstractEndpoint):
             **self._settings,
             "response_format": {"type": "json_object"},
         }
-        if "max_completion_tokens" in self._unknown:
-            options["max_completion_tokens"] = options.pop("max_tokens")
-        for name in self._unknown - {"max_completion_tokens"}:
-            options.pop(name)
-        return options
+        with self._lock:
+            refused = set(self._refused_settings)
+        if "max_tokens" in refused:
+            options["max_completion_tokens"] = options["max_tokens"]
+        return {name: value for name, value in options.items() if name not in refused}
 
     # ------------------------------------------------------------------------------- one request
 
@@ -200,33 +212,38 @@ class EndpointClient(AbstractEndpoint):
             may_cost=watch.has_headers,
         )
 
-    def _refused(self, status: int, headers: httpx2.Headers, body: str) -> Failed:
-        """Return what an answer with an error's status says."""
+    def _refused(self, response: httpx2.Response, sent: Mapping[str, Any]) -> Failed:
+        """Return what an answer with an error's status says of a request with these settings."""
+        status = response.status_code
         if status in _UNAUTHORISED:
             return Failed(
                 reason=f"HTTP {status}: the key in {self._key_variable} is not accepted",
                 may_retry=False,
                 for_good=True,
             )
-        reason = self._clean(f"HTTP {status}: {body}")
-        if status == _BAD_REQUEST and self._learn(body):
-            return Failed(reason=reason, may_retry=True, wait=0.0)
+        reason = self._clean(f"HTTP {status}: {response.text}")
+        if status == _BAD_REQUEST and self._learn(response.text, sent):
+            return Failed(reason=reason, may_retry=True, at_once=True)
         may_retry = status in _RETRIED or status >= _SERVER_ERROR
-        return Failed(reason=reason, may_retry=may_retry, wait=_retry_after(headers))
+        return Failed(reason=reason, may_retry=may_retry, wait=_retry_after(response.headers))
 
-    def _learn(self, body: str) -> bool:
-        """Leave a setting out that the endpoint names as the one it does not know, once each."""
-        for name in ("max_completion_tokens", "response_format", "temperature"):
-            if name in body and name not in self._unknown:
-                self._unknown.add(name)
+    def _learn(self, body: str, sent: Mapping[str, Any]) -> bool:
+        """Leave a setting out from here on that the endpoint refuses and that was sent.
+
+        Return whether there is one. Requests that were under way together all learn the same.
+        """
+        for name, setting in _REFUSABLE.items():
+            if name not in body or setting not in sent:
+                continue
+            with self._lock:
+                is_new = setting not in self._refused_settings
+                self._refused_settings.add(setting)
+            if is_new:
+                then = "is left out" if name == setting else f"takes the place of `{setting}`"
                 logger.warning(
-                    "the endpoint refuses a setting and names `%s`: %s from here on.",
-                    name,
-                    "it takes the place of `max_tokens`"
-                    if name == "max_completion_tokens"
-                    else "it is left out",
+                    "the endpoint refuses a setting and names `%s`: it %s from here on.", name, then
                 )
-                return True
+            return True
         return False
 
     def _is_told(self, text: str) -> bool:
@@ -265,8 +282,7 @@ def _read_completion(body: bytes) -> Answered | Failed:
     text, usage = completion.choices[0].message.content, completion.usage
     if not text:
         return _unreadable("the answer is empty")
-    tokens = None if usage is None else (usage.prompt_tokens, usage.completion_tokens)
-    return Answered(text=text, usage=tokens)
+    return Answered(text=text, usage=None if usage is None else usage.counts())
 
 
 def _unreadable(reason: str) -> Failed:

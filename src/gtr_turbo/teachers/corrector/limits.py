@@ -81,7 +81,10 @@ class Budget:
 
 @final
 class Breaker:
-    """Opens after failures in a row; then lets one trial through after each pause."""
+    """Opens after failures in a row; then lets one trial through after each pause.
+
+    A thread says how its question went before it asks for the next one.
+    """
 
     def __init__(self, max_failures: int, pause: float) -> None:
         """`pause` is in seconds."""
@@ -89,7 +92,8 @@ class Breaker:
         self._pause = pause
         self._failures = 0
         self._opened_at: float | None = None
-        self._is_on_trial = False
+        self._trial: int | None = None
+        """The thread that is on trial."""
         self._lock = threading.Lock()
 
     @property
@@ -102,15 +106,16 @@ class Breaker:
         with self._lock:
             if self._opened_at is None:
                 return True
-            if self._is_on_trial or time.monotonic() - self._opened_at < self._pause:
+            if self._trial is not None or time.monotonic() - self._opened_at < self._pause:
                 return False
-            self._is_on_trial = True
+            self._trial = threading.get_ident()
             return True
 
     def succeed(self) -> None:
-        """Count an answer: the endpoint is up."""
+        """Count an answer: the endpoint is up, unless this one was under way when it went down."""
         with self._lock:
-            self._failures, self._opened_at, self._is_on_trial = 0, None, False
+            if self._end_trial() or self._opened_at is None:
+                self._failures, self._opened_at = 0, None
 
     def fail(self, *, for_good: bool = False) -> bool:
         """Count a state without an answer, and return whether this one opened the breaker.
@@ -118,11 +123,10 @@ class Breaker:
         `for_good` opens it at once: the endpoint said that asking again is no use.
         """
         with self._lock:
-            was_open = self._opened_at is not None
+            was_open, was_trial = self._opened_at is not None, self._end_trial()
             self._failures += 1
-            if was_open and not self._is_on_trial and not for_good:
+            if was_open and not was_trial and not for_good:
                 return False  # it was under way when others opened the breaker
-            self._is_on_trial = False
             if was_open or for_good or self._failures >= self._max_failures:
                 self._opened_at = time.monotonic()
             return not was_open and self._opened_at is not None
@@ -130,4 +134,11 @@ class Breaker:
     def abandon(self) -> None:
         """End a trial that came to no result."""
         with self._lock:
-            self._is_on_trial = False
+            self._end_trial()
+
+    def _end_trial(self) -> bool:
+        """Return whether this thread was on trial; it no longer is."""
+        was_trial = self._trial == threading.get_ident()
+        if was_trial:
+            self._trial = None
+        return was_trial

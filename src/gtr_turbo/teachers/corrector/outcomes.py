@@ -15,7 +15,7 @@ class Answered:
 
     text: str
     usage: tuple[int, int] | None
-    """Tokens of question and answer; None when the endpoint did not say."""
+    """Tokens of question and answer; None when the endpoint did not say both."""
 
 
 @final
@@ -28,6 +28,8 @@ class Failed:
     may_retry: bool
     for_good: bool = False
     """No other request will succeed either: the key is not accepted."""
+    at_once: bool = False
+    """The next request will be another one: it is sent at once, and this one was no attempt."""
     wait: float | None = None
     """Seconds that the endpoint asked us to wait."""
     is_unreadable: bool = False
