@@ -174,6 +174,33 @@ def test_another_teacher_than_the_recorded_one_is_refused(tmp_path: Path) -> Non
     assert json.loads((tmp_path / "history.json").read_text())["teacher"][:12] in str(refusal.value)
 
 
+def test_a_merge_must_differ_where_a_step_was_taken_since_the_last_one(tmp_path: Path) -> None:
+    history = CheckpointHistory(MergeConfig(lag=1), 10)
+    seen: list[bool] = []
+    for update, is_stepped in enumerate([True, False, False, True, False], start=1):
+        history.add(update, change(update if is_stepped else 1), is_stepped=is_stepped)
+        if history.is_due():
+            history.merge()
+            seen.append(history.must_differ)
+    assert seen == [True, False, False, True]
+    history.save(tmp_path)
+    other = CheckpointHistory(MergeConfig(lag=1), 10)
+    other.load(tmp_path)
+    assert other.must_differ
+    other.add(6, change(1))
+    assert not other.must_differ, "update 5, which took no step, came out of the waiting"
+
+
+def test_a_step_counts_until_the_next_merge() -> None:
+    history = CheckpointHistory(MergeConfig(interval=2), 10)
+    for update, is_stepped in ((1, False), (2, True), (3, False)):
+        history.add(update, change(update), is_stepped=is_stepped)
+        if history.is_due():
+            history.merge()
+    assert history.merged_updates == (1, 2, 3)
+    assert history.must_differ
+
+
 def test_what_waits_can_be_forgotten_and_what_is_merged_stays() -> None:
     history = CheckpointHistory(MergeConfig(lag=2), 10)
     for update in range(1, 5):

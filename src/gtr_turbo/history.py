@@ -43,10 +43,11 @@ class CheckpointHistory:
         self._config, self._view = config, view
         self._num_checkpoints = min(num_checkpoints, config.window or num_checkpoints)
         self._sums: AbstractAccumulator | AdapterReplay = _make_accumulator(config)
-        self._waiting: list[tuple[int, dict[str, Tensor]]] = []
+        self._waiting: list[tuple[int, dict[str, Tensor], bool]] = []
         self._updates: list[int] = []
         self._num_merges = 0
         self._merged_updates: list[int] = []
+        self._must_differ = False
         self._diagnostics: dict[str, float] = {}
         self._teacher: dict[str, Tensor] | None = None
 
@@ -64,6 +65,11 @@ class CheckpointHistory:
     def teacher(self) -> dict[str, Tensor] | None:
         """The merged change of the last merge; None before the first."""
         return self._teacher
+
+    @property
+    def must_differ(self) -> bool:
+        """Whether the newest merge must differ from the one before: a step lies between them."""
+        return self._must_differ
 
     @property
     def lora_mode(self) -> LoraMode:
@@ -100,15 +106,16 @@ class CheckpointHistory:
         """Return what was found of the merge that is the teacher; empty before it."""
         return dict(self._diagnostics)
 
-    def add(self, update: int, change: WeightChange) -> None:
+    def add(self, update: int, change: WeightChange, *, is_stepped: bool = True) -> None:
         """Take in the weights after `update`; with a lag they wait until newer ones have come.
 
+        `is_stepped` says whether a gradient moved them, so that they must differ from those before.
         Raises MergeError for weights that don't fit.
         """
         if not self._config.lag:
-            self._include(update, change)
+            self._include(update, change, is_stepped)
             return
-        self._waiting.append((update, {name: change[name] for name in change}))
+        self._waiting.append((update, {name: change[name] for name in change}, is_stepped))
         if len(self._waiting) > self._config.lag:
             self._include(*self._waiting.pop(0))
 
@@ -116,7 +123,9 @@ class CheckpointHistory:
         """Forget the checkpoints that wait: those that `merge.lag` has kept out of the merge."""
         self._waiting.clear()
 
-    def _include(self, update: int, change: WeightChange) -> None:
+    def _include(self, update: int, change: WeightChange, is_stepped: bool) -> None:
+        is_first_of_merge = len(self._updates) == len(self._merged_updates)
+        self._must_differ = is_stepped or (self._must_differ and not is_first_of_merge)
         if not self._updates and self._choose_mode(change) == "replay":
             self._sums = AdapterReplay(
                 _settings(self._config), in_factors=self._config.lora_space == "factors"
@@ -135,10 +144,12 @@ class CheckpointHistory:
         self._sums.save(sums)
         if self._teacher is not None:
             write_tensors(directory / _TEACHER, self._teacher)
-        for update, change in self._waiting:
+        for update, change, _ in self._waiting:
             write_tensors(directory / f"{_WAITING}-{update:04d}.safetensors", change)
         state: dict[str, Any] = {
-            "waiting": [update for update, _ in self._waiting],
+            "waiting": [update for update, _, _ in self._waiting],
+            "waiting_stepped": [is_stepped for _, _, is_stepped in self._waiting],
+            "must_differ": self._must_differ,
             "lora_mode": self.lora_mode,
             "updates": self._updates,
             "merged_updates": self._merged_updates,
@@ -154,9 +165,10 @@ class CheckpointHistory:
         load = AdapterReplay.load if state["lora_mode"] == "replay" else load_accumulator
         self._sums = load(directory / _SUMS)
         self._waiting = [
-            (update, load_file(directory / f"{_WAITING}-{update:04d}.safetensors"))
-            for update in state["waiting"]
+            (update, load_file(directory / f"{_WAITING}-{update:04d}.safetensors"), is_stepped)
+            for update, is_stepped in zip(state["waiting"], state["waiting_stepped"], strict=True)
         ]
+        self._must_differ = state["must_differ"]
         self._updates, self._merged_updates = state["updates"], state["merged_updates"]
         self._num_merges, self._diagnostics = state["num_merges"], state["diagnostics"]
         self._teacher = None

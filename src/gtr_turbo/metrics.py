@@ -72,10 +72,12 @@ METRICS: dict[str, str] = {
     "guided_share": "Share of turns that the teacher judged, 0–1. Near valid_format_rate, and 0 "
     "while there is no teacher: in update 1 and until the critic's warm-up has passed.",
     "teacher_fingerprint": "The sha256 of the teacher's weights. Changes at every merge.",
-    "teacher_updates": "Past updates that are in the teacher. Grows by 1 per update.",
+    "teacher_updates": "Past updates that the merge has seen; a window keeps the last of them. "
+    "Grows by 1 per update.",
     "merge_zero_fraction": "Share of the merged change that is exactly 0, 0–1. At most about "
     "1 − density.",
-    "merge_norm_ratio": "Norm of the merged change over that of the agent's own change. 0.3–1.1.",
+    "merge_norm_ratio": "Norm of the merged change over that of the plain mean of what trimming "
+    "left. 1–2: 1 where checkpoints agree, more where a sign was outvoted and left out.",
     "agent_distance": "Norm of the agent's weight change since the start of the run. Grows.",
     "teacher_distance": "Norm of the teacher's weight change since the start. Grows, more slowly; "
     "null while there is no teacher with weights.",
@@ -83,7 +85,7 @@ METRICS: dict[str, str] = {
     "written_share": "Share of the states asked about for which a teacher that writes found a "
     "thought of the demanded form, 0–1. Near 1; absent unless guidance.kind is sft.",
     "writing_attempts": "Mean attempts of that teacher per state. Near 1.",
-    "stored_thoughts": "Thoughts that can be imitated so far. Grows by guided_share × turns.",
+    "stored_thoughts": "Thoughts that can be imitated so far. Grows by those that were written.",
     "imitation_loss": "Mean negative log-probability of the imitated thought tokens, nats. Falls.",
     "corrector_requests": "Requests that were sent to the corrector. At most one per well-formed "
     "reply, and a few more where some were sent again; null while there is no corrector.",
@@ -133,13 +135,15 @@ METRICS: dict[str, str] = {
     "eval_success_rate": "Agent's success on the fixed panel, 0–1. Rises; null if not evaluated.",
     "eval_return": "Agent's mean return on the fixed panel. Rises; null if not evaluated.",
     # time
-    "seconds_teach": "Time of step 1, merging the teacher, s. Constant in the number of updates.",
+    "seconds_teach": "Time of step 1, merging the teacher, s. Constant in the number of updates, "
+    "but where adapters are kept and replayed (merge.lora_mode).",
     "seconds_act": "Time of step 2, playing, s. The largest share.",
     "seconds_guide": "Time of step 3, the agent's scores and the teacher's judgement, s. About two "
     "forward passes.",
     "seconds_credit": "Time of step 4, credit assignment, s. Next to nothing.",
     "seconds_improve": "Time of step 5, optimisation, s. About 3 × epochs forward passes.",
-    "seconds_remember": "Time of step 6, history and checkpoint, s. A small share.",
+    "seconds_remember": "Time of step 6, history, and writing the checkpoint of the update before, "
+    "s. A small share.",
 }
 """Name → what it is, its unit, and what is healthy. Nothing else can be logged."""
 

@@ -86,6 +86,7 @@ def test_the_approximate_kl_by_hand() -> None:
     logprob = torch.log(torch.tensor([2.0, 0.5]))
     assert approximate_kl(logprob, torch.zeros(2)) == pytest.approx(0.25)
     assert approximate_kl(logprob, logprob) == 0.0
+    assert math.isfinite(approximate_kl(torch.zeros(2), torch.tensor([-89.0, 0.0])))
 
 
 def test_the_clip_fraction_counts_turns_outside_the_range() -> None:

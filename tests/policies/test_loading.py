@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,20 @@ def test_devices_by_name() -> None:
 def test_a_gpu_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match="sees no GPU"):
         resolve_device("cuda:1")
+
+
+@pytest.mark.skipif(torch.xpu.is_available(), reason="there is such a device")
+def test_a_device_that_torch_knows_but_cannot_use_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r'`model\.device` "xpu" cannot be used here'):
+        resolve_device("xpu")
+
+
+@pytest.mark.skipif(find_spec("flash_attn") is not None, reason="flash_attn is installed")
+def test_an_attention_without_its_package_is_told(world: World) -> None:
+    config = ModelConfig(path=str(world.trained), attention="flash_attention_2")
+    with pytest.raises(ModelError, match="cannot be loaded") as caught:
+        load_model(config, CPU)
+    assert "`model.attention`" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])

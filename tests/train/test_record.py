@@ -1,5 +1,7 @@
 """Numbers that describe an update, counted by hand; and which episodes are kept."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -84,10 +86,21 @@ def test_sampled_episodes_keep_their_own_turns_kl_and_values(played: Played) -> 
     assert chosen
     for episode, kl, seen in chosen:
         start = starts[id(episode)]
-        assert kl == [float(start + k) for k in range(len(episode.turns))]
+        assert kl == [float(start + k) or None for k in range(len(episode.turns))]
         assert seen == [10.0 * (start + k) for k in range(len(episode.turns))]
         assert episode.end is not EpisodeEnd.UPDATE_BOUNDARY
     assert record.sampled_episodes(played.episodes, None, values, 0) == []
+
+
+def test_a_turn_that_was_not_compared_has_no_kl_unless_it_was_charged(played: Played) -> None:
+    count = len(played.turns)
+    kl = torch.zeros(count)
+    kl[1] = 100.0  # malformed, and charged
+    found = Guidance(is_guided=torch.arange(count) == 0, kl=kl)
+    whole = [replace(episode, end=EpisodeEnd.TERMINATED) for episode in played.episodes]
+    chosen = record.sampled_episodes(whole, found, torch.zeros(count), len(whole))
+    seen = [value for _, own, _ in chosen for value in own]
+    assert seen == [0.0, 100.0] + [None] * (count - 2)
 
 
 def test_records_name_a_picture_for_each_turn(played: Played) -> None:

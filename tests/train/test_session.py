@@ -166,3 +166,14 @@ def test_a_longer_run_keeps_the_evaluations_of_the_shorter(world: World, tmp_pat
 def test_a_run_leaves_torchs_threads_as_configured(world: World, tmp_path: Path) -> None:
     metrics(world, tmp_path / "run", run__num_updates=0, run__num_threads=1)
     assert torch.get_num_threads() == 1
+
+
+def test_a_run_whose_agent_takes_no_step_goes_on_with_the_teacher_it_has(
+    world: World, tmp_path: Path
+) -> None:
+    """A babbling teacher writes nothing, and there is no other objective: a gradient of nothing."""
+    fields = {**QUICK, "guidance__kind": "sft", "ppo__objective": "none", "run__num_updates": 4}
+    run(tiny_config(world.untrained("qwen2_5_vl"), **fields), tmp_path / "run")
+    lines = numbers(tmp_path / "run")["metrics"]
+    assert column(lines, "grad_norm") == [0.0] * 4
+    assert len(set(column(lines, "teacher_fingerprint")[1:])) == 1

@@ -64,6 +64,14 @@ def test_a_resume_finds_its_own_updates_and_deletes_later_ones(
     assert all(map(same, all_of(again), [*kept, *fresh]))
 
 
+@pytest.mark.parametrize("limit", [None, 1, 1000])
+def test_a_run_goes_on_from_before_its_first_thought(tmp_path: Path, limit: int | None) -> None:
+    store_at(tmp_path / "run", limit)
+    store = store_at(tmp_path / "run", limit, resume=True)
+    store.restore(2)
+    assert len(store) == 0
+
+
 def test_a_picture_is_kept_once_per_update(policy: VlmPolicy, tmp_path: Path) -> None:
     store = store_at(tmp_path / "run")
     label = labels_of(policy, 1)[0]

@@ -32,7 +32,8 @@ class GuidanceConfig(Section):
     pictures: Literal["shown", "blank"] = "shown"
     """What agent and teacher see while they are compared; `blank` is a control."""
     into: Place = "advantage"
-    """Where the penalty is subtracted (paper Eq. 6: `advantage`; Algorithm 2: `reward`)."""
+    """Where the penalty of kind `kl` is subtracted (paper Eq. 6: `advantage`; Algorithm 2:
+    `reward`). The other kinds have none, and leave this aside."""
     coef: float = Field(default=1.0, ge=0)
     """Beta; under `constant` the size of the (negative) advantage."""
     token_cap: float | None = Field(default=10.0, gt=0)

@@ -49,8 +49,11 @@ def value_loss(value: Turns, old_value: Turns, target: Turns, value_clip: float 
 
 
 def approximate_kl(logprob: Turns, old_logprob: Turns) -> float:
-    """Return the mean of r − 1 − log r, nats: how far the policy is from the behaviour one."""
-    difference = (logprob - old_logprob).detach()
+    """Return the mean of r − 1 − log r, nats: how far the policy is from the behaviour one.
+
+    A log-ratio counts as at most MAX_LOG_RATIO, as in the loss: one turn must not make it infinite.
+    """
+    difference = (logprob - old_logprob).detach().clamp(max=MAX_LOG_RATIO)
     return float((torch.expm1(difference) - difference).mean())
 
 

@@ -41,6 +41,13 @@ def resolve_device(name: str) -> torch.device:
         raise ConfigError(
             f'`model.device` is "{name}", but torch sees no GPU.', hint="use auto or cpu."
         )
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(
+            f'`model.device` "{name}" cannot be used here: {str(error).splitlines()[0]}',
+            hint="use auto, cpu, cuda or the number of a GPU that is there.",
+        ) from error
     return device
 
 
@@ -72,6 +79,12 @@ def load_model(config: ModelConfig, device: torch.device) -> tuple[torch.nn.Modu
         processor = AutoProcessor.from_pretrained(
             config.path, local_files_only=local, trust_remote_code=False
         )
+    except ImportError as error:
+        raise ModelError(
+            f"{config.path} cannot be loaded: {error}",
+            hint=f"install what is missing, or choose another `model.attention` than"
+            f' "{config.attention}".',
+        ) from error
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ModelError(
             f"{config.path} cannot be loaded as a vision-language model: {error}",

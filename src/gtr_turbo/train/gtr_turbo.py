@@ -61,7 +61,7 @@ def train(session: Session) -> None:
         # 1  TEACH    merge what we have been into what we could be
         with session.phase("teach"):
             if history is not None and history.is_due():
-                teacher.become(history.merge(), must_differ=True)
+                teacher.become(history.merge(), must_differ=history.must_differ)
 
         # 2  ACT      let the agent play; keep exactly what it saw, said and sampled
         with session.phase("act"):
@@ -108,7 +108,7 @@ def train(session: Session) -> None:
             values = record.describe(episodes, guidance, batch) | found | credit | stats
             # Weights that collapsed are to teach nobody; what is put in their place did already.
             if not session.watch(update, values) and history is not None and not is_warmup:
-                history.add(update, policy.change())
+                history.add(update, policy.change(), is_stepped=session.took_step(stats))
             session.finish_update(update, values, episodes, guidance, batch)
 
 

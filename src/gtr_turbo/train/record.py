@@ -102,13 +102,17 @@ def sampled_episodes(
     chosen: list[tuple[Episode, list[float | None], list[float]]] = []
     for index in candidates[::step][:count]:
         span = slice(int(starts[index]), int(starts[index + 1]))
-        kl: list[float | None] = (
-            [None] * len(episodes[index].turns)
-            if guidance is None or guidance.kl is None
-            else guidance.kl[span].tolist()
-        )
-        chosen.append((episodes[index], kl, values[span].tolist()))
+        chosen.append((episodes[index], _kl_of_turns(guidance, span), values[span].tolist()))
     return chosen
+
+
+def _kl_of_turns(guidance: Guidance | None, span: slice) -> list[float | None]:
+    """Return the divergence of some turns, None of those that were neither compared nor charged."""
+    if guidance is None or guidance.kl is None:
+        return [None] * (span.stop - span.start)
+    counts = guidance.is_guided | (guidance.kl > 0)
+    pairs = zip(guidance.kl[span].tolist(), counts[span].tolist(), strict=True)
+    return [kl if is_counted else None for kl, is_counted in pairs]
 
 
 def episode_records(

@@ -4,7 +4,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
@@ -72,6 +72,7 @@ class Session:
         self.phase_seconds: dict[str, float] = dict.fromkeys((*PHASES, "evaluate", "sft"), 0.0)
         self._this_update: dict[str, float] = {}
         self._phase_start = 0.0
+        self._saving = 0.0
         self._learning_rate = 0.0
         self._first_guided: int | None = None
         self._log: MetricsLog | None = None
@@ -121,6 +122,10 @@ class Session:
         self.optimizer.set_learning_rate(rate)
         self._learning_rate = rate
 
+    def took_step(self, stats: Mapping[str, float]) -> bool:
+        """Return whether an update with these statistics was to move the policy's weights."""
+        return self._learning_rate > 0 and stats["grad_norm"] > 0
+
     def watch(self, update: int, values: dict[str, Any]) -> bool:
         """Let the guard look at an update; return whether the agent was put onto its teacher.
 
@@ -166,7 +171,9 @@ class Session:
             update % self.config.run.checkpoint_interval == 0
             or update == self.config.run.num_updates
         ):
+            start = time.monotonic()
             self.save()
+            self._saving = time.monotonic() - start
         self.progress.update(values | self._latest_evaluation("teacher", "eval_teacher"))
 
     def evaluate(self, who: str) -> dict[str, Any]:
@@ -210,7 +217,10 @@ class Session:
         turns = self.config.rollout.turns_per_update
         tokens = sum(len(t.reply.token_ids) for e in episodes for t in e.turns)
         inside = self._this_update.get("evaluate", 0.0)
-        self._this_update["remember"] = time.monotonic() - self._phase_start - inside
+        remembering = time.monotonic() - self._phase_start - inside
+        # The metrics are written before the checkpoint, so its time stands in the next line.
+        self._this_update["remember"] = remembering + self._saving
+        self._saving = 0.0
         seconds = {name: self._this_update.get(name, 0.0) for name in PHASES}
         merge = {} if self.history is None else self.history.diagnostics()
         return {

@@ -131,7 +131,7 @@ class ThoughtStore:
         counts = dict.fromkeys(self._updates, 0)
         for number, _ in self._labels:
             counts[number] += 1
-        while len(self._labels) - counts[self._updates[0]] >= self._max_stored:
+        while self._updates and len(self._labels) - counts[self._updates[0]] >= self._max_stored:
             oldest = self._updates.pop(0)
             self._labels = [entry for entry in self._labels if entry[0] != oldest]
 
