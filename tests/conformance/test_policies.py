@@ -172,14 +172,16 @@ def test_scores_do_not_depend_on_who_else_is_in_the_batch(policy: VlmPolicy) -> 
     prompts = mixed_prompts(policy, 5)
     replies = policy.respond(prompts, policy.sampling(1.0, 9), generator())
     rows = token_rows(prompts, replies, policy.pad_token_id)
-    whole = policy.score(rows, 0.7, 1.3, values=True)
+    whole = policy.score(rows, 0.7, 1.3, values=True, entropy=True)
     assert whole.value is not None
+    assert whole.entropy is not None
     for size in (1, 2):
         start = 0
         for part in rows.chunks(size):
-            piece = policy.score(part, 0.7, 1.3, values=True)
+            piece = policy.score(part, 0.7, 1.3, values=True, entropy=True)
             span, width = slice(start, start + part.num_turns), part.token_ids.shape[1]
             assert piece.value is not None
+            assert piece.entropy is not None
             for name in ("token_logprob", "reference_token_logprob"):
                 gap = getattr(piece, name) - getattr(whole, name)[span, :width]
                 assert gap.abs().max() < CLOSE, name
@@ -192,7 +194,8 @@ def test_scores_do_not_depend_on_who_else_is_in_the_batch(policy: VlmPolicy) -> 
 def test_scores_agree_with_the_model_called_by_hand(policy: VlmPolicy) -> None:
     """Brute force: the whole model, one row, float64 softmax over the tokens that may be drawn."""
     prompts, replies, rows = play(policy, 2, temperature=0.7)
-    scores = policy.score(rows, 0.7, 1.3, values=False)
+    scores = policy.score(rows, 0.7, 1.3, values=False, entropy=True)
+    assert scores.entropy is not None
     forbidden = list(policy.sampling(1.0, 1).suppressed)
     image_id = policy.processor.tokenizer.convert_tokens_to_ids("<|image_pad|>")
     for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):

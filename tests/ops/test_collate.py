@@ -58,8 +58,8 @@ def test_prompts_end_together_for_sampling() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-@pytest.mark.parametrize("values", [True, False])
-def test_scores_come_back_in_the_order_of_the_rows(size: int, values: bool) -> None:
+@pytest.mark.parametrize("asked", [True, False])
+def test_scores_come_back_in_the_order_of_the_rows(size: int, asked: bool) -> None:
     """Rows of like length are scored together; each score goes back to its own row."""
     rows = layout("ptaaa.", "pa....", "ptaa..", "paaaaa", "pta...")
     widths = []
@@ -70,17 +70,19 @@ def test_scores_come_back_in_the_order_of_the_rows(size: int, values: bool) -> N
         return Scores(
             token_logprob=(part.token_ids * part.is_response).float(),
             reference_token_logprob=-part.token_ids.float() * part.is_response,
-            entropy=first + 0.5,
-            value=first + 0.25 if values else None,
+            entropy=first + 0.5 if asked else None,
+            value=first + 0.25 if asked else None,
         )
 
     scores = score_in_chunks(score, rows, size)
     assert widths == sorted(widths)
     assert torch.equal(scores.token_logprob, (rows.token_ids * rows.is_response).float())
     assert torch.equal(scores.reference_token_logprob, -scores.token_logprob)
-    assert scores.entropy.tolist() == [number + 0.5 for number in rows.token_ids[:, 0].tolist()]
-    if values:
+    if asked:
         assert scores.value is not None
+        assert scores.entropy is not None
+        assert scores.entropy.tolist() == [n + 0.5 for n in rows.token_ids[:, 0].tolist()]
         assert torch.equal(scores.value, scores.entropy - 0.25)
     else:
         assert scores.value is None
+        assert scores.entropy is None

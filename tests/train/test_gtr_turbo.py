@@ -150,8 +150,9 @@ def test_the_loss_is_the_sum_written_out(played: Played, is_warmup: bool) -> Non
     policy = played.session.policy
     with torch.no_grad():
         loss, stats = loss_of(policy, batch, config, is_warmup=is_warmup)
-        scores = policy.score(batch.rows, 0.5, 1.0, values=True)
+        scores = policy.score(batch.rows, 0.5, 1.0, values=True, entropy=True)
     assert scores.value is not None
+    assert scores.entropy is not None
     policy_losses, value_losses, clipped = [], [], 0
     for row in range(batch.rows.num_turns):
         tokens = scores.token_logprob[row].double()

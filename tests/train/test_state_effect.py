@@ -92,9 +92,8 @@ def test_synthetic_collapse_has_no_effect_though_no_two_thoughts_are_equal(
 
     def blind(rows: TokenRows, *_: float, **__: bool) -> Scores:
         logprob = torch.where(rows.is_response, -1.0 - rows.token_ids % 7, 0.0)
-        entropy = torch.full((rows.num_turns,), 3.0)
         return Scores(
-            token_logprob=logprob, reference_token_logprob=logprob, entropy=entropy, value=None
+            token_logprob=logprob, reference_token_logprob=logprob, entropy=None, value=None
         )
 
     monkeypatch.setattr(played.session.policy, "score", blind)

@@ -162,8 +162,9 @@ class Scores:
     """At the sampling temperature; zero outside the reply."""
     reference_token_logprob: Float32[Tensor, "turn seq"]
     """At the guidance temperature; zero outside the reply."""
-    entropy: Float32[Tensor, " turn"]
-    """Mean entropy of the reply's token distributions at the sampling temperature, nats."""
+    entropy: Float32[Tensor, " turn"] | None
+    """Mean entropy of the reply's token distributions at the sampling temperature, nats; None when
+    it was not asked for."""
     value: Float32[Tensor, " turn"] | None
     """The critic's estimate at the last prompt token; None when it was not asked for."""
 

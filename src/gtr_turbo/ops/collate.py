@@ -80,12 +80,13 @@ def score_in_chunks(score: Callable[[TokenRows], Scores], rows: TokenRows, size:
     pieces = [score(part) for part in rows.select(order).chunks(size)]
     back = order.argsort()
     values = [piece.value.cpu() for piece in pieces if piece.value is not None]
+    entropies = [piece.entropy.cpu() for piece in pieces if piece.entropy is not None]
     return Scores(
         token_logprob=stack_padded([p.token_logprob.cpu() for p in pieces], width)[back],
         reference_token_logprob=stack_padded(
             [p.reference_token_logprob.cpu() for p in pieces], width
         )[back],
-        entropy=torch.cat([piece.entropy.cpu() for piece in pieces])[back],
+        entropy=torch.cat(entropies)[back] if entropies else None,
         value=torch.cat(values)[back] if values else None,
     )
 

@@ -44,9 +44,15 @@ class AbstractPolicy(ABC):
 
     @abstractmethod
     def score(
-        self, rows: TokenRows, temperature: float, reference_temperature: float, *, values: bool
+        self,
+        rows: TokenRows,
+        temperature: float,
+        reference_temperature: float,
+        *,
+        values: bool,
+        entropy: bool = False,
     ) -> Scores:
-        """Return log-probabilities, entropy and, when asked, values of replies that were given."""
+        """Return log-probabilities and, when asked, values and entropy of replies as given."""
 
     @abstractmethod
     def value(self, prompts: Sequence[Prompt]) -> Float32[Tensor, " turn"]:

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int64
+from jaxtyping import Float, Float32, Int64
 from torch import Tensor
 
 from gtr_turbo.core.batch import Scores, TokenRows, VisionInputs
@@ -28,6 +28,7 @@ from gtr_turbo.core.turns import (
 )
 from gtr_turbo.errors import TaskError, VisionMismatchError
 from gtr_turbo.ops.collate import left_padded
+from gtr_turbo.ops.token_scores import mean_entropy, placed
 from gtr_turbo.policies.base import AbstractPolicy, WeightChange
 from gtr_turbo.policies.critic import ValueHead
 from gtr_turbo.policies.generation import sample
@@ -155,9 +156,15 @@ class VlmPolicy(AbstractPolicy):
     # -- scoring ---------------------------------------------------------------------------------
 
     def score(
-        self, rows: TokenRows, temperature: float, reference_temperature: float, *, values: bool
+        self,
+        rows: TokenRows,
+        temperature: float,
+        reference_temperature: float,
+        *,
+        values: bool,
+        entropy: bool = False,
     ) -> Scores:
-        """Return log-probabilities, entropy and, when asked, values of replies that were given.
+        """Return log-probabilities and, when asked, values and entropy of replies as given.
 
         Sums and softmaxes are float32 whatever the model's dtype. The distribution is the one that
         `respond` samples from: suppressed tokens removed, logits divided by the temperature.
@@ -171,8 +178,6 @@ class VlmPolicy(AbstractPolicy):
         logits = self._logits(chosen)
         logprobs = (logits / temperature).log_softmax(dim=-1)
         picked = logprobs.gather(1, targets[:, None]).squeeze(1)
-        finite = logprobs.masked_fill(logprobs == -torch.inf, 0.0)
-        entropy = self._scatter(-(logprobs.exp() * finite).sum(dim=-1), is_response)
         if reference_temperature == temperature:
             reference = picked
         else:
@@ -180,9 +185,9 @@ class VlmPolicy(AbstractPolicy):
                 other = (logits / reference_temperature).log_softmax(dim=-1)
                 reference = other.gather(1, targets[:, None]).squeeze(1)
         return Scores(
-            token_logprob=self._scatter(picked, is_response),
-            reference_token_logprob=self._scatter(reference.detach(), is_response),
-            entropy=entropy.sum(dim=1) / is_response.sum(dim=1),
+            token_logprob=placed(picked, is_response),
+            reference_token_logprob=placed(reference.detach(), is_response),
+            entropy=mean_entropy(logprobs, is_response) if entropy else None,
             value=self._values(rows, hidden) if values else None,
         )
 
@@ -301,13 +306,6 @@ class VlmPolicy(AbstractPolicy):
             suppressed = torch.tensor(self._suppressed, device=logits.device)
             logits = logits.index_fill(1, suppressed, -torch.inf)
         return logits
-
-    @staticmethod
-    def _scatter(
-        values: Float32[Tensor, " token"], where: Bool[Tensor, "turn seq"]
-    ) -> Float32[Tensor, "turn seq"]:
-        """Return the values at True places, zero elsewhere, differentiable."""
-        return torch.zeros(where.shape, device=values.device).masked_scatter(where, values)
 
     def _to_device(self, rows: TokenRows) -> TokenRows:
         if self.device.type == "cpu":

@@ -255,11 +255,10 @@ def loss_of(
     policy: AbstractPolicy, chunk: TurnBatch, config: Config, *, is_warmup: bool
 ) -> tuple[Float32[Tensor, ""], dict[str, float]]:
     """Return the mean loss of some turns, and what to watch about it (paper, Eq. 6)."""
-    ppo = config.ppo
-    scores = policy.score(
-        chunk.rows, config.rollout.temperature, config.guidance.temperature, values=True
-    )
+    ppo, temperature = config.ppo, config.rollout.temperature
+    scores = policy.score(chunk.rows, temperature, temperature, values=True, entropy=True)
     assert scores.value is not None
+    assert scores.entropy is not None
     old_logprob, old_value, advantage, target = (
         tensor.to(scores.value.device)
         for tensor in (chunk.old_logprob, chunk.old_value, chunk.advantage, chunk.value_target)
@@ -275,7 +274,7 @@ def loss_of(
     if ppo.objective == "ppo" and not is_warmup:
         loss = loss + policy_loss - ppo.entropy_coef * entropy
     elif ppo.objective == "rejection" and not is_warmup:
-        is_plain = config.rollout.temperature == IMITATION_TEMPERATURE
+        is_plain = temperature == IMITATION_TEMPERATURE
         loss = loss + rejection_loss(policy, chunk, scores if is_plain else None)
     return loss, {
         "policy_loss": policy_loss.item(),
