@@ -3,7 +3,7 @@ import pytest
 from gtr_turbo.core.config import parse_config
 from gtr_turbo.envs.registry import make_task
 from gtr_turbo.errors import UnknownNameError
-from gtr_turbo.presets import PRESETS, make_preset
+from gtr_turbo.presets import EARLY_ENDINGS, PRESETS, make_preset
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -27,7 +27,9 @@ def test_early_truncation_is_for_training_alone(name: str) -> None:
     task = make_preset(name).task
     switch = "early_truncation" if task.name == "household" else "end_at_first_penalty"
     assert task.rules[switch] is True
-    assert (task.rules | task.evaluation_rules)[switch] is False
+    evaluated = task.rules | task.evaluation_rules
+    assert not any(evaluated.get(rule) for rule in (switch, *EARLY_ENDINGS))
+    assert task.evaluation_rules.keys() <= task.rules.keys()
 
 
 def test_the_papers_preset_holds_the_papers_numbers() -> None:

@@ -1,6 +1,7 @@
 """Complete configurations by name. A preset is a function, so that it can be read and called."""
 
 from collections.abc import Callable
+from typing import Final
 
 from gtr_turbo.core.config import (
     Config,
@@ -20,8 +21,8 @@ from gtr_turbo.core.config import (
 from gtr_turbo.envs.registry import default_rules
 from gtr_turbo.errors import UnknownNameError, nearest_hint
 
-TRAINING_ONLY: dict[str, RuleValue] = {"end_at_first_penalty": False}
-"""Early truncation is a rule of training; evaluation plays every hand to its end."""
+EARLY_ENDINGS: Final = ("end_at_first_penalty", "end_when_hopeless")
+"""Rules that end a hand early: they are for training, evaluation plays every hand to its end."""
 
 
 def points24_paper() -> Config:
@@ -33,7 +34,7 @@ def points24_paper() -> Config:
         task=TaskConfig(
             name="points24",
             rules=default_rules("points24") | {"end_at_first_penalty": True},
-            evaluation_rules=TRAINING_ONLY,
+            evaluation_rules=_to_the_end("points24"),
         ),
         model=ModelConfig(gradient_checkpointing=True),
         lora=LoraConfig(rank=128, alpha=256, dropout=0.05),
@@ -193,8 +194,15 @@ def _tiny_task(name: str, rules: dict[str, RuleValue]) -> TaskConfig:
     """Return a task in its compact form: small pictures and few words."""
     small = {"picture": "compact", "prompt": "compact", "end_at_first_penalty": True}
     return TaskConfig(
-        name=name, rules=default_rules(name) | small | rules, evaluation_rules=TRAINING_ONLY
+        name=name,
+        rules=default_rules(name) | small | rules,
+        evaluation_rules=_to_the_end(name),
     )
+
+
+def _to_the_end(name: str) -> dict[str, RuleValue]:
+    """Return the early endings that a task has, switched off."""
+    return {rule: False for rule in EARLY_ENDINGS if rule in default_rules(name)}
 
 
 PRESETS: dict[str, Callable[[], Config]] = {
