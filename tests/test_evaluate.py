@@ -170,7 +170,13 @@ class ScriptedPolicy(AbstractPolicy):
         yield from ()
 
     def score(
-        self, rows: TokenRows, temperature: float, reference_temperature: float, *, values: bool
+        self,
+        rows: TokenRows,
+        temperature: float,
+        reference_temperature: float,
+        *,
+        values: bool,
+        entropy: bool = False,
     ) -> Scores:
         raise NotImplementedError
 
