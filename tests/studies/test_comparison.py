@@ -49,7 +49,8 @@ def test_several_tries_give_pass_at_k(tmp_path: Path) -> None:
     for run, low in zip(runs, (0.25, 0.375, 0.5, 0.75), strict=True):
         rates = {"1": low, "2": low + 0.1}
         file = places.run(run.name) / "samples.json"
-        file.write_text(json.dumps({"samples": ["1", "0"], "pass_at": rates}))
+        found = {"samples": ["1", "0"], "weights_sha256": f"{run.name}-weights"}
+        file.write_text(json.dumps(found | {"pass_at": rates}))
     rows = compare_arms(read_results(study, runs, places)).rows
     assert {k: round(e.value, 4) for k, e in rows[0].pass_at.items()} == {1: 0.375, 2: 0.475}
     assert (rows[0].pass_at[1].low, rows[0].pass_at[1].high) == (0.25, 0.5)

@@ -207,7 +207,8 @@ def test_hands_are_played_again_after_each_run(tmp_path: Path) -> None:
         f"{path}/samples.json",
     )
     RunDirectory.open(path, runs[0].config, resume=False).close()
-    (path / "summary.json").write_text('{"updates": 1}')
+    (path / "summary.json").write_text('{"updates": 1, "agent": {"weights_sha256": "ab"}}')
     assert plan_jobs(places, runs, 4)[0].name == "samples-rl4vlm-seed0"
-    (path / "samples.json").write_text('{"samples": ["1", "0", "1", "1"]}')
+    found = '{"samples": ["1", "0", "1", "1"], "weights_sha256": "ab"}'
+    (path / "samples.json").write_text(found)
     assert plan_jobs(places, runs, 4)[0].name == "static-seed0"
