@@ -107,15 +107,16 @@ def _show_plan(
     for arm, own in arms_of(study).items():
         fields = ", ".join(f"{key} {value}" for key, value in own.items())
         print_line(console, f"{arm:20} {fields}")
-    missing = [run.name for run in runs if not is_finished(places.run(run.name), run)]
     jobs = [job for job in plan_jobs(places, runs, study.samples) if not job.is_done()]
+    names = {run.name for run in runs}
+    missing = sum(job.name in names for job in jobs)
     starts = sum(job.name.startswith(START_PREFIX) for job in jobs)
     panels = sum(job.name.startswith(SAMPLES_PREFIX) for job in jobs)
     also = f", {panels} panels of {study.samples} samples" if panels else ""
     print_line(
         console,
         f"{study.name}: {len(runs)} runs of {len(study.seeds)} seeds in {places.home},"
-        f" {len(missing)} of them missing ({starts} shared starts{also}).",
+        f" {missing} of them missing ({starts} shared starts{also}).",
     )
 
 

@@ -1,7 +1,7 @@
 """A study file, and the runs that it stands for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
@@ -126,7 +126,6 @@ def planned_runs(study: Study) -> list[StudyRun]:
     arms = arms_of(study)
     _refuse_what_a_study_sets(study, arms)
     first: dict[str, str] = {}
-    games: dict[str, Mapping[str, Any]] = {}
     runs: list[StudyRun] = []
     for seed in study.seeds:
         for arm, own in arms.items():
@@ -137,9 +136,8 @@ def planned_runs(study: Study) -> list[StudyRun]:
                     f'the arms "{twin}" and "{arm}" are the same under {study.preset}.',
                     hint="leave one of them out.",
                 )
-            games[arm] = _evaluated_game(config)
             runs.append(StudyRun(arm=arm, seed=seed, config=config))
-    _refuse_other_games(games)
+    _refuse_other_games(runs[: len(arms)])
     return runs
 
 
@@ -152,7 +150,7 @@ def _refuse_what_a_study_sets(study: Study, arms: Mapping[str, Mapping[str, Any]
         keys["evaluation.num_episodes"] = "episodes"
     for name, fields in {"overrides": study.overrides, **arms}.items():
         where = "`overrides`" if fields is study.overrides else f'the arm "{name}"'
-        for field in flatten(fields).keys() & keys.keys():
+        for field in sorted(flatten(fields).keys() & keys.keys()):
             raise ConfigError(
                 f"{where} sets `{field}`, which the study's `{keys[field]}` decides.",
                 hint=f"say it under `{keys[field]}`, for all runs.",
@@ -166,15 +164,18 @@ def _evaluated_game(config: Config) -> Mapping[str, Any]:
     return flatten({"task": {"name": config.task.name, "rules": rules}, "evaluation": evaluation})
 
 
-def _refuse_other_games(games: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse arms whose success could not be compared with the first arm's."""
-    (first, game), *others = games.items()
-    for arm, other in others:
-        for field in game.keys() | other.keys():
+def _refuse_other_games(runs: Sequence[StudyRun]) -> None:
+    """Refuse arms, one run of each, whose success could not be compared with the first arm's."""
+    first, *others = runs
+    game = _evaluated_game(first.config)
+    for run in others:
+        other = _evaluated_game(run.config)
+        for field in sorted(game.keys() | other.keys()):
             if game.get(field) != other.get(field):
                 raise ConfigError(
-                    f'the arm "{arm}" would be evaluated with `{field}` {other.get(field)}, but'
-                    f' "{first}" with {game.get(field)}: what they solve could not be compared.',
+                    f'the arm "{run.arm}" would be evaluated with `{field}` {other.get(field)}, but'
+                    f' "{first.arm}" with {game.get(field)}: what they solve could not be'
+                    " compared.",
                     hint="set it for all arms, under `overrides`; a rule that is for training alone"
                     " gets its value for the panel under `task.evaluation_rules`.",
                 )

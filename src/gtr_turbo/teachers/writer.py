@@ -104,8 +104,10 @@ def has_same_form(reply: Reply, accepted: Reply) -> bool:
     Both stand in a Markdown fence or neither does: the thought of the one opens it, and the action
     of the other has to close it.
     """
+    if not reply.finished or reply.num_thought_tokens == 0:
+        return False
     keys, wanted = whole_keys(reply.text), whole_keys(accepted.text)
-    if keys is None or wanted is None or not reply.finished or reply.num_thought_tokens == 0:
+    if keys is None or wanted is None:
         return False
     has_same_keys = ACTION_KEY in keys and sorted(keys) == sorted(wanted)
     return has_same_keys and _is_fenced(reply.text) == _is_fenced(accepted.text)

@@ -110,9 +110,8 @@ def _kl_of_turns(guidance: Guidance | None, span: slice) -> list[float | None]:
     """Return the divergence of some turns, None of those that were neither compared nor charged."""
     if guidance is None or guidance.kl is None:
         return [None] * (span.stop - span.start)
-    counts = guidance.is_guided | (guidance.kl > 0)
-    pairs = zip(guidance.kl[span].tolist(), counts[span].tolist(), strict=True)
-    return [kl if is_counted else None for kl, is_counted in pairs]
+    pairs = zip(guidance.kl[span].tolist(), guidance.is_guided[span].tolist(), strict=True)
+    return [kl if is_guided or kl > 0 else None for kl, is_guided in pairs]
 
 
 def episode_records(

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -143,12 +144,12 @@ class Asker:
             return {}
         threads = ThreadPoolExecutor(self._config.num_parallel, thread_name_prefix="corrector")
         try:
-            futures = [threads.submit(self._answer, question) for question in questions]
-            answers = [future.result() for future in futures]
-        except BaseException:
-            self._halt.set()
-            self._client.abort()
-            raise
+            with ExitStack() as interrupt:
+                interrupt.callback(self._client.abort)
+                interrupt.callback(self._halt.set)
+                futures = [threads.submit(self._answer, question) for question in questions]
+                answers = [future.result() for future in futures]
+                interrupt.pop_all()
         finally:
             threads.shutdown(cancel_futures=True)
         self._cache.sync()
