@@ -69,6 +69,11 @@ ARMS.update(
             "gtr-turbo-sft",
             guidance__teacher="corrector",
         ),
+        "thoughts-1": _arm(
+            "GTR-Turbo (SFT) with one thought for each turn of a pass, as in GTR.",
+            "gtr-turbo-sft",
+            imitation__thoughts_per_turn=1.0,
+        ),
     }
 )
 

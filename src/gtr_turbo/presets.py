@@ -9,6 +9,7 @@ from gtr_turbo.core.config import (
     EvaluationConfig,
     FormatConfig,
     GuidanceConfig,
+    ImitationConfig,
     LoraConfig,
     ModelConfig,
     PpoConfig,
@@ -59,6 +60,7 @@ def ezpoints_tiny() -> Config:
             num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=48
         ),
         guidance=GuidanceConfig(into="reward"),
+        imitation=_TINY_IMITATION,
         ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=10),
         run=RunConfig(num_updates=10, num_threads=1),
@@ -80,6 +82,7 @@ def points24_tiny() -> Config:
             num_environments=64, turns_per_update=1024, temperature=0.6, max_new_tokens=64
         ),
         guidance=GuidanceConfig(into="reward"),
+        imitation=_TINY_IMITATION,
         ppo=_tiny_ppo(learning_rate=1e-4, decay_updates=100),
         evaluation=EvaluationConfig(temperature=0.6, interval=10),
         run=RunConfig(num_updates=100, num_threads=1, keep_checkpoints=3),
@@ -101,6 +104,7 @@ def numberline_tiny() -> Config:
         ),
         format=FormatConfig(valid=0.5, invalid=-0.5),
         guidance=GuidanceConfig(into="reward"),
+        imitation=_TINY_IMITATION,
         ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=5),
         run=RunConfig(num_updates=10, num_threads=1),
@@ -143,6 +147,7 @@ def household_tiny() -> Config:
             num_environments=64, turns_per_update=1024, temperature=1.0, max_new_tokens=32
         ),
         guidance=GuidanceConfig(into="reward"),
+        imitation=_TINY_IMITATION,
         ppo=_tiny_ppo(learning_rate=2e-4, decay_updates=40),
         evaluation=EvaluationConfig(temperature=1.0, interval=5),
         run=RunConfig(num_updates=15, num_threads=1, keep_checkpoints=3),
@@ -172,6 +177,8 @@ def alfworld_paper() -> Config:
 
 _TINY_MODEL = ModelConfig(path="tiny:qwen2_5_vl", finetuning="full", dtype="float32", device="cpu")
 _TINY_CRITIC = CriticConfig(hidden_sizes=(128,), learning_rate=1e-3)
+_TINY_IMITATION = ImitationConfig(thoughts_per_turn=0.25)
+"""GTR's 1 takes as long as PPO itself (docs/results.md)."""
 
 
 def _tiny_ppo(learning_rate: float, decay_updates: int) -> PpoConfig:

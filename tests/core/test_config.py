@@ -146,6 +146,11 @@ def test_the_tiny_families_are_those_that_can_be_built() -> None:
         ("ppo.clip", float("nan"), "`ppo.clip` must be a finite number, got nan."),
         ("ppo.gamma", float("inf"), "`ppo.gamma` must be a finite number, got inf."),
         ("format.invalid", float("-inf"), "`format.invalid` must be a finite number, got -inf."),
+        ("guidance.invalid_format_kl", -1,
+         "`guidance.invalid_format_kl` must be greater than or equal to 0, or 'mean', got -1."),
+        ("guidance.invalid_format_kl", "median",
+         "`guidance.invalid_format_kl` must be a valid number, unable to parse string as a number,"
+         " or 'mean', got 'median'."),
         ("run.seed", -1, "`run.seed` must be greater than or equal to 0, got -1."),
         ("ppo.epochs", True, "`ppo.epochs` is no switch, got true."),
         ("model.path", False, "`model.path` is no switch, got false."),

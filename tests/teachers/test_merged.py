@@ -1,5 +1,6 @@
 """The teacher that is a weight change: when it is ready, whom it guides, what it charges."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,6 +88,22 @@ def test_malformed_replies_are_charged_only_where_that_is_asked_for(played: Play
     assert torch.equal(kl_of(free)[~invalid], kl_of(charged)[~invalid])
     assert torch.equal(free.is_guided, charged.is_guided)
     assert not free.is_guided[invalid].any()
+
+
+def test_malformed_replies_may_be_charged_the_mean_of_the_guided_ones(played: Played) -> None:
+    """So that it is neither cheaper nor dearer to be malformed, as far as the teacher goes."""
+    invalid = torch.tensor([not turn.parsed.valid_format for turn in played.turns])
+    free, charged = guide(played), guide(played, invalid_format_kl="mean")
+    mean = sum(kl_of(free)[free.is_guided].tolist()) / int(free.is_guided.sum())
+    assert mean > 0
+    assert kl_of(charged)[invalid].tolist() == pytest.approx([mean] * int(invalid.sum()))
+    assert torch.equal(kl_of(free)[~invalid], kl_of(charged)[~invalid])
+
+
+def test_without_a_guided_reply_there_is_no_mean_to_charge(played: Played) -> None:
+    lost = [replace(turn, parsed=replace(turn.parsed, valid_format=False)) for turn in played.turns]
+    found = guide(played, lost, invalid_format_kl="mean")
+    assert (kl_of(found) == 0).all()
 
 
 def test_the_weights_of_the_agent_are_its_own_again(played: Played) -> None:

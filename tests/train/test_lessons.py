@@ -171,6 +171,27 @@ def test_equal_thoughts_of_a_pass_are_computed_once_and_weigh_their_number(
     assert found.keys() == direct.keys()
 
 
+@pytest.mark.parametrize(
+    ("per_turn", "expected"), [(0.25, [1, 1, 1]), (1.0, [4, 4, 2]), (1.5, [6, 6, 3])]
+)
+def test_a_pass_takes_its_share_of_thoughts_minibatch_by_minibatch(
+    policy: VlmPolicy, tmp_path: Path, per_turn: float, expected: list[int]
+) -> None:
+    """Ten turns in minibatches of 4, 4 and 2; every minibatch's loss is the mean over its own."""
+    lessons = lessons_of(policy, tmp_path / "run", 16, imitation__thoughts_per_turn=per_turn)
+    labels = labels_of(policy, 16)
+    for _ in range(2):  # the second pass begins anew
+        lessons.begin_pass(10)
+        assert len(lessons._drawn) == sum(expected) == len(set(lessons._drawn))
+        for num_turns, count in zip((4, 4, 2), expected, strict=True):
+            taken = [labels[index] for index in lessons._drawn[:count]]
+            found = lessons.backward(num_turns)["imitation_loss"]
+            with torch.no_grad():
+                assert found == pytest.approx(float(thought_loss(policy, taken)), abs=1e-5)
+        assert lessons._drawn == []
+    gradients(policy)
+
+
 def test_without_thoughts_there_is_nothing_to_imitate(policy: VlmPolicy, tmp_path: Path) -> None:
     lessons = lessons_of(policy, tmp_path / "run", 0)
     lessons.begin_pass(4)

@@ -2,7 +2,8 @@
 
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -36,12 +37,17 @@ def explain(error: ValidationError, root: type[BaseModel]) -> ConfigError:
             hint=nearest_hint(str(path[-1]), section.model_fields, f"keys of {owner}"),
         )
     depth = next((n for n in range(len(path), 0, -1) if field_at(path[:n], root)), len(path))
+    field = field_at(path[:depth], root)
     message = first["msg"].replace("Input should be", "must be", 1)
     if first["type"] == "model_type":
         message = "must be a section with its fields below it"
     elif len(path) > depth + 1 and path[-1] != "[key]":  # a member of the union of rule values
         message = "must be a boolean, a finite number, a text, or a list of numbers or texts"
-    field = field_at(path[:depth], root)
+    elif field is not None and get_origin(field.annotation) in (Union, UnionType):
+        # Each member of the union complains, under a name of its own behind the field's.
+        path = path[:depth]
+        others = (e["msg"] for e in error.errors()[1:] if e["loc"][:depth] == path)
+        message = ", or ".join((message, *(m.removeprefix("Input should be ") for m in others)))
     return ConfigError(
         f"`{_dotted(path[: depth + 1])}` {message}, got {_SHORT.repr(first['input'])}.",
         hint=None if field is None else field.description,

@@ -3,7 +3,7 @@
 Part of the configuration (`core/config.py`), which offers these classes as its own.
 """
 
-from typing import Literal, final
+from typing import Annotated, Literal, final
 
 from pydantic import Field
 
@@ -40,8 +40,9 @@ class GuidanceConfig(Section):
     """Largest magnitude of one token's estimate, nats; None: no limit."""
     temperature: float = Field(default=1.0, gt=0)
     """Temperature at which agent and teacher are compared."""
-    invalid_format_kl: float | None = Field(default=None, ge=0)
-    """KL charged to malformed replies; None: they are not guided."""
+    invalid_format_kl: Annotated[float, Field(ge=0)] | Literal["mean"] | None = None
+    """KL charged to malformed replies, which are not guided. None charges nothing, and so makes
+    them cheaper than what they stand for; `mean` charges the update's mean, which is neutral."""
 
     @property
     def has_weights(self) -> bool:
@@ -55,6 +56,9 @@ class ImitationConfig(Section):
 
     coef: float = Field(default=1.0, ge=0)
     """Weight of the imitation loss beside the policy's."""
+    thoughts_per_turn: float = Field(default=1.0, gt=0)
+    """Thoughts drawn for each turn of a pass, 1 in GTR. Fewer cost less: at 1 imitation takes as
+    long as the policy's own passes."""
     temperature: float = Field(default=0.2, gt=0)
     """Sampling temperature of a merged teacher's first attempt."""
     temperature_growth: float = Field(default=1.1, ge=1)

@@ -8,12 +8,18 @@ from gtr_turbo.core.config import Config
 from gtr_turbo.teachers.base import AbstractTeacher
 from gtr_turbo.teachers.constant import ConstantTeacher
 from gtr_turbo.teachers.corrected import CorrectedThoughts
-from gtr_turbo.teachers.corrector import Corrector
+from gtr_turbo.teachers.corrector import Corrector, check_client
 from gtr_turbo.teachers.merged import WeightTeacher
 from gtr_turbo.teachers.writer import ThoughtWriter
 
 ANSWERS = "corrector"
 """Folder of a run that keeps a corrector's answers."""
+
+
+def check_guide(config: Config) -> None:
+    """Raise ConfigError for what `make_guide` would miss, before a model is loaded or trained."""
+    if config.guidance.kind == "sft" and config.guidance.teacher == "corrector":
+        check_client(config.corrector)
 
 
 def make_guide(

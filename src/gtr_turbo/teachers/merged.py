@@ -75,7 +75,7 @@ class WeightTeacher(AbstractTeacher):
         is_valid = torch.tensor([turn.parsed.valid_format for turn in turns])
         is_compared = _compared(rows, config.tokens)
         is_guided = is_valid & is_compared.any(dim=1)
-        kl = torch.full(is_valid.shape, config.invalid_format_kl or 0.0).where(~is_valid, 0.0)
+        kl = torch.zeros(is_valid.shape)
         token_kl = torch.zeros(rows.token_ids.shape)
         chosen = is_guided.nonzero().flatten()
         if len(chosen):
@@ -90,6 +90,10 @@ class WeightTeacher(AbstractTeacher):
             estimate = ESTIMATORS[config.estimator](agent, teacher)
             kl[chosen] = mean_over_tokens(estimate, compared, config.token_cap)
             token_kl[chosen, :width] = limited(k1(agent, teacher), config.token_cap) * compared
+        if config.invalid_format_kl == "mean":
+            kl[~is_valid] = kl[is_guided].mean() if len(chosen) else 0.0
+        else:
+            kl[~is_valid] = config.invalid_format_kl or 0.0
         is_distilled = config.kind == "distillation"
         return Guidance(
             is_guided=is_guided,

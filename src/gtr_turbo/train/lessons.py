@@ -1,10 +1,11 @@
-"""Imitation beside the policy's own objective: one written thought for each turn of a pass.
+"""Imitation beside the policy's own objective: so many written thoughts for each turn of a pass.
 
 States come again, and a teacher writes the same thought about them. Equal lessons of a pass are put
 into one minibatch and computed once, with their number as weight: over the pass the gradient is the
 same, and it costs less.
 """
 
+import math
 from collections.abc import Sequence
 from typing import final
 
@@ -36,9 +37,10 @@ class Lessons:
     ) -> None:
         """Draw from `store` with `generator`."""
         self._store, self._policy, self._generator = store, policy, generator
-        self._coef = config.imitation.coef
+        self._coef, self._per_turn = config.imitation.coef, config.imitation.thoughts_per_turn
         self._micro_batch_size = config.ppo.micro_batch_size
         self._drawn: list[int] = []
+        self._num_turns = 0
 
     def begin_pass(self, num_turns: int) -> None:
         """Draw the thoughts of a pass over `num_turns` turns, equal ones next to each other.
@@ -46,17 +48,21 @@ class Lessons:
         Groups of equal thoughts come in the order in which the first of each was drawn.
         """
         drawn: list[int] = []
-        total = len(self._store)
-        while total and len(drawn) < num_turns:
+        total, count = len(self._store), self._due(num_turns)
+        while total and len(drawn) < count:
             drawn += torch.randperm(total, generator=self._generator).tolist()
-        self._drawn = [index for group in self._groups(drawn[:num_turns]) for index in group]
+        self._drawn = [index for group in self._groups(drawn[:count]) for index in group]
+        self._num_turns = 0
 
-    def backward(self, count: int) -> dict[str, float]:
-        """Add the gradient of the next `count` thoughts of the pass; return what to watch.
+    def backward(self, num_turns: int) -> dict[str, float]:
+        """Add the gradient of the thoughts that go with the next `num_turns` turns of the pass.
 
         The loss is `imitation.coef` times the mean negative log-probability of the thought tokens.
-        Without any thought there is no gradient and nothing to watch. Raises NonFiniteError.
+        Returns what to watch; without any thought there is neither a gradient nor that. Raises
+        NonFiniteError.
         """
+        before, self._num_turns = self._num_turns, self._num_turns + num_turns
+        count = self._due(self._num_turns) - self._due(before)
         taken, self._drawn = self._drawn[:count], self._drawn[count:]
         if not taken:
             return {}
@@ -81,6 +87,10 @@ class Lessons:
             (self._coef * loss).backward()
             total += loss.item()
         return {"imitation_loss": total}
+
+    def _due(self, num_turns: int) -> int:
+        """Return how many thoughts go with the first `num_turns` turns of a pass, rounded up."""
+        return math.ceil(self._per_turn * num_turns)
 
     def _groups(self, indices: Sequence[int]) -> list[list[int]]:
         """Return the labels' indices, equal labels together, in the order of the first of each."""

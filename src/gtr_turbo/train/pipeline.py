@@ -19,6 +19,7 @@ from gtr_turbo.policies.vlm import VlmPolicy
 from gtr_turbo.report.console import AbstractProgress
 from gtr_turbo.report.page import write_report
 from gtr_turbo.runstate import RunDirectory
+from gtr_turbo.teachers.choose import check_guide
 from gtr_turbo.train.gtr_turbo import train
 from gtr_turbo.train.session import Session
 from gtr_turbo.train.sft import demonstrations, sft
@@ -36,8 +37,10 @@ def run_training(
     """Train in the run directory `path` and return the summary, which is also written there.
 
     A run that was interrupted goes on from its newest whole checkpoint when `resume` is set; one
-    that is finished returns its summary.
+    that is finished returns its summary. Raises ConfigError for a corrector that cannot be asked,
+    before anything is made.
     """
+    check_guide(config)
     with (
         RunDirectory.open(path, config, resume=resume) as run,
         closing(open_session(config, run, progress)) as session,

@@ -88,7 +88,7 @@ class Asker:
         """About the last batch."""
         self._server = ScriptedServer() if config.url == SCRIPTED_CORRECTOR else None
         try:
-            self._client = _open_client(config, self._server)
+            self._client = _open_client(config, self._server.url if self._server else config.url)
         except ConfigError:
             if self._server is not None:
                 self._server.close()
@@ -333,8 +333,13 @@ class Asker:
         return not self._halt.wait(wait)
 
 
-def _open_client(config: CorrectorConfig, server: ScriptedServer | None) -> AbstractEndpoint:
-    """Return a client; what it needs is loaded here and nowhere else."""
+def check_client(config: CorrectorConfig) -> None:
+    """Raise ConfigError when the client is not installed, the key is missing or the URL is none."""
+    _open_client(config, config.url).close()
+
+
+def _open_client(config: CorrectorConfig, url: str) -> AbstractEndpoint:
+    """Return a client of `url`; what it needs is loaded here and nowhere else."""
     refuse_address("corrector.url", config.url, SCRIPTED_CORRECTOR)
     try:
         from gtr_turbo.teachers.corrector.client import EndpointClient
@@ -344,9 +349,9 @@ def _open_client(config: CorrectorConfig, server: ScriptedServer | None) -> Abst
             hint='pip install "gtr-turbo[corrector]"',
         ) from error
     return EndpointClient(
-        url=config.url if server is None else server.url,
+        url=url,
         model=config.model,
-        key_variable=config.api_key_variable if server is None else None,
+        key_variable=None if config.url == SCRIPTED_CORRECTOR else config.api_key_variable,
         temperature=config.temperature,
         max_tokens=config.max_tokens,
     )
