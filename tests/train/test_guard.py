@@ -13,6 +13,7 @@ from gtr_turbo.train.guard import _LIMITS, MIN_EPISODES, Guard
 
 HEALTHY: dict[str, Any] = {
     "valid_format_rate": 0.98,
+    "unfinished_rate": 0.01,
     "legal_rate": 0.9,
     "distinct_thought_share": 0.6,
     "self_bleu": 0.4,
@@ -54,6 +55,7 @@ def test_a_healthy_run_is_silent() -> None:
     ("metric", "value"),
     [
         ("valid_format_rate", 0.49),
+        ("unfinished_rate", 0.11),
         ("legal_rate", 0.29),
         ("distinct_thought_share", 0.019),
         ("self_bleu", 0.91),

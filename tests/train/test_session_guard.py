@@ -25,6 +25,7 @@ QUICK: dict[str, Any] = {
 ADAPTERS = {"model__finetuning": "lora", **{k.replace(".", "__"): v for k, v in LORA.items()}}
 NEVER = {
     "guard__min_valid_format_rate": 0.0,
+    "guard__max_unfinished_rate": 1.0,
     "guard__min_legal_rate": 0.0,
     "guard__min_distinct_thought_share": 0.0,
     "guard__min_thought_length_ratio": 0.0,

@@ -121,6 +121,8 @@ class GuardConfig(Section):
     """Updates in a row that must raise an alarm before the agent is reset."""
     min_valid_format_rate: float = Field(default=0.5, ge=0, le=1)
     """Alarm below this share of well-formed replies."""
+    max_unfinished_rate: float = Field(default=0.1, ge=0, le=1)
+    """Alarm above this share of replies that ran into the token limit."""
     min_legal_rate: float = Field(default=0.3, ge=0, le=1)
     """Alarm below this share of legal actions."""
     min_distinct_thought_share: float = Field(default=0.02, ge=0, le=1)
