@@ -152,9 +152,7 @@ def _as_given(_: Guard, value: float) -> float:
 
 _LIMITS: Final = (
     _Limit(metric="valid_format_rate", field="min_valid_format_rate", limit=_as_given),
-    _Limit(
-        metric="unfinished_rate", field="max_unfinished_rate", limit=_as_given, is_ceiling=True
-    ),
+    _Limit(metric="unfinished_rate", field="max_unfinished_rate", limit=_as_given, is_ceiling=True),
     _Limit(metric="legal_rate", field="min_legal_rate", limit=_as_given),
     _Limit(metric="distinct_thought_share", field="min_distinct_thought_share", limit=_as_given),
     _Limit(metric="self_bleu", field="max_self_bleu", limit=_as_given, is_ceiling=True),
