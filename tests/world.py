@@ -71,6 +71,7 @@ def tiny_config(model: Path | str, **fields: Any) -> Config:
         "rollout.max_new_tokens": 32,
         "rollout.temperature": 0.5,
         "guidance.into": "reward",
+        "imitation.thoughts_per_turn": 1.0,
         "ppo.epochs": 1,
         "ppo.learning_rate": 1e-4,
         "ppo.decay_updates": 25,

@@ -86,8 +86,8 @@ ARMS.update(
         "estimator-forward": _arm("Forward KL, teacher to agent.", guidance__estimator="forward"),
         "tokens-reply": _arm("Guides the whole reply.", guidance__tokens="reply"),
         "tokens-action": _arm("Guides the action alone.", guidance__tokens="action"),
-        "malformed-free": _arm(
-            "Malformed replies pay no divergence.", guidance__invalid_format_kl=None
+        "malformed-mean": _arm(
+            "Malformed replies pay the mean divergence.", guidance__invalid_format_kl="mean"
         ),
         "into-reward": _arm(
             "The penalty joins the reward, before GAE (Algorithm 2).", guidance__into="reward"

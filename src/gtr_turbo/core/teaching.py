@@ -40,9 +40,9 @@ class GuidanceConfig(Section):
     """Largest magnitude of one token's estimate, nats; None: no limit."""
     temperature: float = Field(default=1.0, gt=0)
     """Temperature at which agent and teacher are compared."""
-    invalid_format_kl: Annotated[float, Field(ge=0)] | Literal["mean"] | None = "mean"
-    """KL charged to malformed replies, which are not guided. `mean`: what the update's guided ones
-    pay on average. None: nothing, so that malforming pays for an agent far from its teacher."""
+    invalid_format_kl: Annotated[float, Field(ge=0)] | Literal["mean"] | None = None
+    """KL charged to malformed replies; None: they are not guided. `mean` charges what the update's
+    guided ones pay on average."""
 
     @property
     def has_weights(self) -> bool:

@@ -68,7 +68,7 @@ class WeightTeacher(AbstractTeacher):
         Only what can count is scored: well-formed replies, and of these only the compared tokens.
 
         Agent and teacher are compared on the tokens that were sampled, at `guidance.temperature`
-        (paper, Eq. 6 and 7). Malformed replies are not guided, but charged `invalid_format_kl`.
+        (paper, Eq. 6 and 7). Malformed replies are not guided, or charged `invalid_format_kl`.
         Under `distillation` each compared token's own estimate becomes its advantage, −β K1.
         """
         config = self._config
