@@ -176,12 +176,12 @@ class RunDirectory:
             fault_point("write.filled")
             write_manifest(temporary, extra)
             move_into_place(temporary, target)
-        except BaseException as error:
-            needed_bytes = _bytes_needed(temporary, target.parent)
-            shutil.rmtree(temporary, ignore_errors=True)
-            if is_disk_full(error):
-                raise disk_full_error(target, needed_bytes) from error
-            raise
+        except Exception as error:  # a full disk: tokenizers has no class of its own for it
+            if not is_disk_full(error):
+                raise
+            raise disk_full_error(target, _bytes_needed(temporary, target.parent)) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)  # there is none once it is in its place
         return target
 
     def verify_directory(self, name: str) -> bool:

@@ -78,7 +78,7 @@ def test_the_penalty_is_the_mean_over_the_compared_tokens(played: Played, tokens
     assert capped > 0, "the cap was to bite somewhere"
 
 
-def test_malformed_replies_are_charged_what_is_asked_for(played: Played) -> None:
+def test_malformed_replies_are_charged_only_where_that_is_asked_for(played: Played) -> None:
     invalid = torch.tensor([not turn.parsed.valid_format for turn in played.turns])
     assert invalid.any()
     assert not invalid.all()

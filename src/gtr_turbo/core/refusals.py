@@ -24,7 +24,7 @@ def explain(error: ValidationError, root: type[BaseModel]) -> ConfigError:
     An unknown key gets the nearest known one of its section as a hint, a bad value the field's
     description. A ConfigError that a validator raised comes back as it is.
     """
-    first = error.errors(include_url=False)[0]
+    first, *others = error.errors(include_url=False)
     inner = first.get("ctx", {}).get("error")
     if isinstance(inner, ConfigError):
         return inner
@@ -46,8 +46,8 @@ def explain(error: ValidationError, root: type[BaseModel]) -> ConfigError:
     elif field is not None and get_origin(field.annotation) in (Union, UnionType):
         # Each member of the union complains, under a name of its own behind the field's.
         path = path[:depth]
-        others = (e["msg"] for e in error.errors()[1:] if e["loc"][:depth] == path)
-        message = ", or ".join((message, *(m.removeprefix("Input should be ") for m in others)))
+        also = [e["msg"] for e in others if e["loc"][:depth] == path]
+        message = ", or ".join([message, *(text.removeprefix("Input should be ") for text in also)])
     return ConfigError(
         f"`{_dotted(path[: depth + 1])}` {message}, got {_SHORT.repr(first['input'])}.",
         hint=None if field is None else field.description,

@@ -90,10 +90,10 @@ class WeightTeacher(AbstractTeacher):
             estimate = ESTIMATORS[config.estimator](agent, teacher)
             kl[chosen] = mean_over_tokens(estimate, compared, config.token_cap)
             token_kl[chosen, :width] = limited(k1(agent, teacher), config.token_cap) * compared
-        if config.invalid_format_kl == "mean":
-            kl[~is_valid] = kl[is_guided].mean() if len(chosen) else 0.0
-        else:
-            kl[~is_valid] = config.invalid_format_kl or 0.0
+        charge = config.invalid_format_kl or 0.0
+        if charge == "mean":
+            charge = float(kl[chosen].mean()) if len(chosen) else 0.0
+        kl[~is_valid] = charge
         is_distilled = config.kind == "distillation"
         return Guidance(
             is_guided=is_guided,
